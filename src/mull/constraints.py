@@ -1,0 +1,126 @@
+"""Constraints as plain data: exact violations and adjacency, for whole batches at once.
+
+An *atom* is "variable i has value j" and has the number `i * values + j`. The paper's constraint is a cardinality,
+`lower <= number of true atoms in a group <= upper`. Groups are fixed for a problem; bounds may depend on the instance
+(then they are made from its inputs), so that one batch can hold different instances.
+
+Shapes: B batch, V variable, D value, G group, A atom of a group, N atoms in all (V * D).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.integer[Any]]
+BoolArray = NDArray[np.bool_]
+
+UNKNOWN = -1
+"""The value of a variable that is not assigned yet, in a partial answer."""
+
+
+class Constraint(ABC):
+    """A family of conditions ("groups") over the variables, checked exactly."""
+
+    @abstractmethod
+    def violations(self, values_BV: IntArray, inputs: NDArray[Any]) -> BoolArray:
+        """Which groups (B, G) are broken. Variables may be UNKNOWN: then only what no completion can repair counts."""
+
+    @abstractmethod
+    def scopes(self) -> list[IntArray]:
+        """The variables of each group."""
+
+    @abstractmethod
+    def label(self, group: int) -> str:
+        """What a group demands, as a sentence."""
+
+    def adjacency(self, variables: int) -> BoolArray:
+        """(V, V): which variables share a group (the diagonal is true)."""
+        adjacent = np.eye(variables, dtype=bool)
+        for scope in self.scopes():
+            adjacent[np.ix_(scope, scope)] = True
+        return adjacent
+
+
+Bounds = Callable[[NDArray[Any]], tuple[IntArray, IntArray]]
+"""Lower and upper bounds (B, G) from the inputs of a batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cardinality(Constraint):
+    """lower <= number of true atoms of each group <= upper."""
+
+    values: int
+    """Size of a variable's domain (D)."""
+    atoms: IntArray
+    """(G, A) atom numbers; -1 fills up shorter groups."""
+    lower: int = 0
+    upper: int = 1
+    bounds: Bounds | None = None
+    """Bounds by instance; replaces `lower` and `upper`."""
+    labels: Sequence[str] = ()
+    """What each group demands, as a sentence."""
+
+    def limits(self, inputs: NDArray[Any]) -> tuple[IntArray, IntArray]:
+        """Lower and upper bounds, each broadcastable to (B, G)."""
+        if self.bounds is not None:
+            return self.bounds(inputs)
+        return np.array([[self.lower]]), np.array([[self.upper]])
+
+    def counts(self, atoms_BN: BoolArray) -> IntArray:
+        """How many atoms of each group are true: (B, N) -> (B, G)."""
+        padded = np.concatenate([atoms_BN, np.zeros((len(atoms_BN), 1), dtype=bool)], axis=1)
+        gathered: IntArray = padded[:, self.atoms].view(np.uint8).sum(axis=-1, dtype=np.int32)
+        return gathered
+
+    def violations(self, values_BV: IntArray, inputs: NDArray[Any]) -> BoolArray:
+        true_BN, possible_BN = atoms_of(values_BV, self.values)
+        lower, upper = self.limits(inputs)
+        certain = self.counts(true_BN)
+        complete = not (values_BV == UNKNOWN).any()
+        possible = certain if complete else self.counts(possible_BN)
+        broken: BoolArray = (certain > upper) | (possible < lower)
+        return broken
+
+    def scopes(self) -> list[IntArray]:
+        return [np.unique(group[group >= 0] // self.values) for group in self.atoms]
+
+    @cached_property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.atoms)
+
+    def label(self, group: int) -> str:
+        return self.labels[group] if self.labels else f"group {group}"
+
+
+def atoms_of(values_BV: IntArray, values: int) -> tuple[BoolArray, BoolArray]:
+    """The atoms that are true, and those that are true or may still become true; each (B, V * D)."""
+    true = values_BV[:, :, None] == np.arange(values)
+    possible = true | (values_BV == UNKNOWN)[:, :, None]
+    return true.reshape(len(values_BV), -1), possible.reshape(len(values_BV), -1)
+
+
+def each_value_once(scopes: IntArray, values: int, name: str) -> Cardinality:
+    """In every scope (G, A variables) each value occurs exactly once."""
+    atoms = scopes[:, None, :] * values + np.arange(values)[None, :, None]
+    labels = [f"{name} {scope + 1} holds {value + 1} once" for scope in range(len(scopes)) for value in range(values)]
+    return Cardinality(values, atoms.reshape(-1, scopes.shape[1]), lower=1, upper=1, labels=labels)
+
+
+def fixed_values(variables: int, values: int, read: Callable[[NDArray[Any]], IntArray]) -> Cardinality:
+    """Given variables keep their values; `read` turns inputs into values (B, V), UNKNOWN where nothing is given."""
+
+    def bounds(inputs: NDArray[Any]) -> tuple[IntArray, IntArray]:
+        given, _ = atoms_of(read(inputs), values)
+        return given.astype(np.int32), np.ones((1, 1), dtype=np.int32)
+
+    atoms = np.arange(variables * values)[:, None]
+    labels = [f"variable {v + 1} keeps its given {d + 1}" for v in range(variables) for d in range(values)]
+    return Cardinality(values, atoms, bounds=bounds, labels=labels)

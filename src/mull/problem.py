@@ -1,0 +1,231 @@
+"""What a problem is. Read this first.
+
+A problem states its variables, its inputs and its constraints once, as data; the checker, the losses, the graph, the
+exact solver's model and the markings on a page all come from that one statement. Work through `problems/sudoku.py`
+for an example, and copy `problems/TEMPLATE.py` to add a problem of your own.
+
+Shapes: B batch, V variable, D value (a variable's domain is 0..D-1).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray
+from mull.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The logical variables, laid out in a shape, all with the same number of values."""
+
+    shape: tuple[int, ...]
+    values: int
+
+    @property
+    def count(self) -> int:
+        """Number of variables (V)."""
+        return int(np.prod(self.shape))
+
+    @property
+    def index(self) -> IntArray:
+        """Variable numbers in the layout's shape."""
+        return np.arange(self.count).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Each variable's input is one symbol of a vocabulary."""
+
+    vocabulary: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one variable's input."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Each variable's input is a vector of numbers."""
+
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one variable's input."""
+        return (self.width,)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Each variable's input is one grey image."""
+
+    height: int
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one variable's input."""
+        return (self.height, self.width)
+
+
+InputKind = Tokens | Hints | Images
+
+
+@dataclass(frozen=True)
+class Symmetries:
+    """Changes that turn an instance into another valid one, as tables: knowledge that only some recipes use.
+
+    A random symmetry composes one permutation drawn from each table and, where values are interchangeable, a random
+    relabelling of them.
+    """
+
+    permutations: tuple[IntArray, ...]
+    """Tables (k, V): row `p` moves what stands at variable `p[i]` to variable `i`."""
+    value_tokens: IntArray | None = None
+    """(D,) input token of each value, if values may be relabelled; None if they may not."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instance: inputs (V, ...), and, where known, the solution (V,) and which variables are given (V,)."""
+
+    inputs: NDArray[Any]
+    given: BoolArray
+    solution: IntArray | None = None
+
+
+Array = TypeVar("Array")
+
+
+@dataclass(frozen=True)
+class Batch(Generic[Array]):
+    """Many instances as arrays (numpy) or tensors (torch) with a leading batch axis."""
+
+    inputs: Array
+    """(B, V, ...) in the problem's input kind."""
+    solution: Array
+    """(B, V) values; only meaningful where `labelled`."""
+    given: Array
+    """(B, V) true where the variable's value is part of the input."""
+    labelled: Array
+    """(B, V) true where the solution may be used as a label."""
+
+    def __len__(self) -> int:
+        return len(self.inputs)  # type: ignore[arg-type]
+
+    def __getitem__(self, rows: Any) -> Batch[Array]:
+        return Batch(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+NumpyBatch = Batch[NDArray[Any]]
+
+
+def stack(instances: list[Instance]) -> NumpyBatch:
+    """Instances with solutions as one batch, every variable labelled."""
+    solutions = [instance.solution for instance in instances]
+    if any(solution is None for solution in solutions):
+        raise ValueError("every instance needs a solution to become part of a batch")
+    given = np.stack([instance.given for instance in instances])
+    return Batch(
+        inputs=np.stack([instance.inputs for instance in instances]),
+        solution=np.stack([s for s in solutions if s is not None]),
+        given=given,
+        labelled=np.ones_like(given),
+    )
+
+
+class Problem(ABC):
+    """A family of constraint satisfaction problems over fixed variables; subclasses are frozen dataclasses."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How commands and files call it."""
+
+    @abstractmethod
+    def variables(self) -> Variables:
+        """The logical variables."""
+
+    @abstractmethod
+    def input_kind(self) -> InputKind:
+        """What the model sees of each variable."""
+
+    @abstractmethod
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What every answer must satisfy, the givens included."""
+
+    @abstractmethod
+    def generate(self, rng: np.random.Generator) -> Instance:
+        """A random instance with its solution."""
+
+    @abstractmethod
+    def parse(self, text: str) -> Instance:
+        """An instance from one line of text; raises InvalidInput with what is wrong."""
+
+    @abstractmethod
+    def write(self, instance: Instance) -> str:
+        """The line that `parse` reads."""
+
+    @abstractmethod
+    def write_answer(self, values: IntArray) -> str:
+        """An answer (V,) as one line."""
+
+    @abstractmethod
+    def render(self, values: IntArray, given: BoolArray | None = None) -> str:
+        """A (partial) answer (V,) as a drawing in text; given variables stand out where asked for."""
+
+    def symmetries(self) -> Symmetries | None:
+        """Symmetries for data augmentation, if the problem has any."""
+        return None
+
+    def canonical(self, instance: Instance) -> bytes:
+        """A key that all instances of one symmetry class share; splits keep classes whole."""
+        return np.ascontiguousarray(instance.inputs).tobytes()
+
+    def given_values(self, instance: Instance) -> IntArray:
+        """The values (V,) that the inputs state outright, UNKNOWN elsewhere."""
+        return np.full(self.variables().count, UNKNOWN)
+
+    @cached_property
+    def _constraints(self) -> tuple[Constraint, ...]:
+        return self.constraints()
+
+    def check(self, inputs: NDArray[Any], values_BV: IntArray) -> BoolArray:
+        """(B,): which complete answers satisfy every constraint. This, never the model, says "verified"."""
+        domain = self.variables().values
+        ok: BoolArray = ((values_BV >= 0) & (values_BV < domain)).all(axis=1)
+        for constraint in self._constraints:
+            ok &= ~constraint.violations(values_BV, inputs).any(axis=1)
+        return ok
+
+    def conflicts(self, inputs: NDArray[Any], values: IntArray) -> list[tuple[str, IntArray]]:
+        """The groups that a (partial) answer (V,) breaks for good: what each demands, and its variables."""
+        found = []
+        for constraint in self._constraints:
+            broken = constraint.violations(values[None], inputs[None])[0]
+            if broken.any():
+                scopes = constraint.scopes()
+                found += [(constraint.label(int(group)), scopes[group]) for group in np.flatnonzero(broken)]
+        return found
+
+    def validate(self, instance: Instance) -> None:
+        """Raise InvalidInput if the given values already contradict the constraints."""
+        conflicts = self.conflicts(instance.inputs, self.given_values(instance))
+        if conflicts:
+            raise InvalidInput(f"the givens contradict each other: they break {conflicts[0][0]!r}")
+
+    def adjacency(self) -> BoolArray:
+        """(V, V): which variables share a constraint."""
+        count = self.variables().count
+        adjacent = np.eye(count, dtype=bool)
+        for constraint in self._constraints:
+            adjacent |= constraint.adjacency(count)
+        return adjacent

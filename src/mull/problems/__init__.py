@@ -1,0 +1,41 @@
+"""The problems that come with mull, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from mull.errors import CorruptFile, unknown
+from mull.problem import Problem
+from mull.problems.sudoku import Sudoku
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "sudoku": Sudoku,
+    "sudoku-4x4": lambda: Sudoku(box=2),
+    "sudoku-16x16": lambda: Sudoku(box=4),
+    "sudoku-25x25": lambda: Sudoku(box=5),
+}
+CLASSES: dict[str, type[Problem]] = {"Sudoku": Sudoku}
+"""What a weights file may name; nothing else is ever constructed from a file."""
+
+
+def get_problem(name: str) -> Problem:
+    """A problem by its name."""
+    if name not in PROBLEMS:
+        raise unknown("problem", name, PROBLEMS)
+    return PROBLEMS[name]()
+
+
+def problem_to_dict(problem: Problem) -> dict[str, Any]:
+    """A problem as JSON data."""
+    return {"class": type(problem).__name__, **asdict(problem)}  # type: ignore[call-overload]
+
+
+def problem_from_dict(data: dict[str, Any]) -> Problem:
+    """The problem that `problem_to_dict` described."""
+    options = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    name = options.pop("class", None)
+    if name not in CLASSES:
+        raise CorruptFile(f"the file names a problem {name!r}, which this version does not have")
+    return CLASSES[name](**options)

@@ -1,0 +1,143 @@
+"""Sudoku of any box size: 4x4, 9x9, 16x16, 25x25.
+
+A 4x4 puzzle `1..4.4.....1.1.3` is 16 variables of 4 values. Its input tokens are `1 0 0 4 0 4 ...` (0 is an empty cell)
+and its solution, as values that start at 0, `0 1 2 3 2 3 0 1 ...`:
+
+    >>> sudoku = Sudoku(box=2)
+    >>> instance = sudoku.parse("1..4.4.....1.1.3")
+    >>> sudoku.given_values(instance).tolist()[:6]
+    [0, -1, -1, 3, -1, 3]
+
+Boards with more than nine values are written as numbers with spaces between them, `0` for an empty cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray, each_value_once, fixed_values
+from mull.errors import InvalidInput
+from mull.problem import Instance, Problem, Symmetries, Tokens, Variables
+
+DEFAULT_GIVENS = {2: (4, 8), 3: (24, 34), 4: (110, 130), 5: (375, 425)}
+"""Numbers of givens that `generate` draws from, by box size."""
+
+
+@dataclass(frozen=True)
+class Sudoku(Problem):
+    """Fill an n x n board so that every row, column and box holds each value exactly once."""
+
+    box: int = 3
+    """Side of a box; the board has box**2 rows."""
+    givens: tuple[int, int] | None = None
+    """Fewest and most givens of generated puzzles; by box size if not set."""
+
+    def __post_init__(self) -> None:
+        if self.box not in DEFAULT_GIVENS:
+            raise InvalidInput(f"a Sudoku box has side 2, 3, 4 or 5, not {self.box}")
+
+    @property
+    def side(self) -> int:
+        """Rows of the board, which is also the number of values."""
+        return self.box**2
+
+    @property
+    def name(self) -> str:
+        return "sudoku" if self.box == 3 else f"sudoku-{self.side}x{self.side}"
+
+    def variables(self) -> Variables:
+        return Variables((self.side, self.side), values=self.side)
+
+    def input_kind(self) -> Tokens:
+        return Tokens(vocabulary=self.side + 1)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        cells = self.variables().index
+        boxes = cells.reshape(self.box, self.box, self.box, self.box).swapaxes(1, 2).reshape(self.side, self.side)
+        groups = {"row": cells, "column": cells.T, "box": boxes}
+        once = [each_value_once(scopes, self.side, name) for name, scopes in groups.items()]
+        return (*once, fixed_values(cells.size, self.side, lambda tokens: tokens.astype(np.int64) - 1))
+
+    def given_values(self, instance: Instance) -> IntArray:
+        return instance.inputs.astype(np.int64) - 1
+
+    def symmetries(self) -> Symmetries:
+        """Permute bands, rows in a band, stacks, columns in a stack; transpose; relabel the digits."""
+        cells, box = self.variables().index, self.box
+        orders = np.array(list(permutations(range(box))))
+        rows = [(orders[:, :, None] * box + np.arange(box)).reshape(-1, self.side)]  # whole bands
+        for band in range(box):
+            order = np.tile(np.arange(self.side), (len(orders), 1))
+            order[:, band * box : (band + 1) * box] = orders + band * box
+            rows.append(order)
+        tables = [cells[order].reshape(len(order), -1) for order in rows]
+        tables += [cells.T[order].swapaxes(1, 2).reshape(len(order), -1) for order in rows]
+        tables.append(np.stack([cells.ravel(), cells.T.ravel()]))
+        return Symmetries(tuple(tables), value_tokens=np.arange(1, self.side + 1))
+
+    def generate(self, rng: np.random.Generator) -> Instance:
+        """A puzzle with exactly one solution."""
+        from mull.problems import sudoku_search  # numba, kept off the import path of solving
+
+        low, high = self.givens or DEFAULT_GIVENS[self.box]
+        givens = int(rng.integers(low, high + 1))
+        tokens, solution = sudoku_search.generate(self.box, givens, int(rng.integers(2**63)))
+        return self._instance(tokens, solution)
+
+    def canonical(self, instance: Instance) -> bytes:
+        """The least form of the solved grid under all symmetries; see `sudoku_search.canonical`."""
+        from mull.problems import sudoku_search
+
+        if instance.solution is None:
+            raise ValueError("the canonical form of a Sudoku is that of its solved grid")
+        return sudoku_search.canonical(self.box, instance.inputs, instance.solution)
+
+    def parse(self, text: str) -> Instance:
+        return self._instance(self._tokens(text))
+
+    def write(self, instance: Instance) -> str:
+        return self._line(instance.inputs)
+
+    def write_answer(self, values: IntArray) -> str:
+        return self._line(np.asarray(values) + 1)
+
+    def render(self, values: IntArray, given: BoolArray | None = None) -> str:
+        """The board with lines between boxes; `.` for unknown cells, given cells bold where `given` is passed."""
+        width = len(str(self.side))
+        cells = [("." if value == UNKNOWN else str(value + 1)).rjust(width) for value in np.ravel(values)]
+        if given is not None:
+            cells = [f"\x1b[1m{cell}\x1b[0m" if is_given else cell for cell, is_given in zip(cells, given, strict=True)]
+        lines = []
+        for row in range(self.side):
+            if row and row % self.box == 0:
+                lines.append("-+-".join(["-" * (self.box * (width + 1) - 1)] * self.box))
+            line = [cells[row * self.side + stack * self.box :][: self.box] for stack in range(self.box)]
+            lines.append(" | ".join(" ".join(part) for part in line))
+        return "\n".join(lines)
+
+    def _instance(self, tokens: NDArray[Any], solution: IntArray | None = None) -> Instance:
+        return Instance(inputs=tokens.astype(np.uint8), given=tokens > 0, solution=solution)
+
+    def _line(self, tokens: NDArray[Any]) -> str:
+        return ("" if self.side <= 9 else " ").join(str(token) for token in tokens.tolist())
+
+    def _tokens(self, text: str) -> NDArray[Any]:
+        cells, single = self.side**2, self.side <= 9
+        what = f"a digit 1-{self.side}" if single else f"a number 1-{self.side}"
+        parts = list(text.strip()) if single else text.split()
+        if len(parts) != cells:
+            unit = "characters" if single else "numbers with spaces between them"
+            raise InvalidInput(f"expected {cells} {unit}, got {len(parts)}")
+        tokens = np.zeros(cells, dtype=np.uint8)
+        for place, part in enumerate(parts):
+            if part == ".":
+                continue
+            if not (part.isascii() and part.isdigit() and len(part) <= 2 and int(part) <= self.side):
+                raise InvalidInput(f"cell {place + 1} is {part[:8]!r}: expected {what}, or 0 or . for an empty cell")
+            tokens[place] = int(part)
+        return tokens
