@@ -59,7 +59,7 @@ class Cardinality(Constraint):
     values: int
     """Size of a variable's domain (D)."""
     atoms: IntArray
-    """(G, A) atom numbers; -1 fills up shorter groups."""
+    """(G, A) atom numbers, each at most once in a group; -1 fills up shorter groups."""
     lower: int = 0
     upper: int = 1
     bounds: Bounds | None = None
@@ -80,13 +80,30 @@ class Cardinality(Constraint):
         return gathered
 
     def violations(self, values_BV: IntArray, inputs: NDArray[Any]) -> BoolArray:
-        true_BN, possible_BN = atoms_of(values_BV, self.values)
         lower, upper = self.limits(inputs)
-        certain = self.counts(true_BN)
-        complete = not (values_BV == UNKNOWN).any()
-        possible = certain if complete else self.counts(possible_BN)
-        broken: BoolArray = (certain > upper) | (possible < lower)
+        least = most = self.counts(atoms_of(values_BV, self.values))
+        unknown_BV = values_BV == UNKNOWN
+        if unknown_BV.any():
+            # An unknown variable makes at most one atom of a group true, and surely one if all its atoms are in it.
+            members, whole = self._members
+            padded = np.concatenate([unknown_BV, np.zeros((len(unknown_BV), 1), dtype=bool)], axis=1)
+            open_BGA = padded[:, members]
+            least = least + (open_BGA & whole).sum(axis=-1, dtype=np.int32)
+            most = most + open_BGA.sum(axis=-1, dtype=np.int32)
+        broken: BoolArray = (least > upper) | (most < lower) | (lower > upper)
         return broken
+
+    @cached_property
+    def _members(self) -> tuple[IntArray, BoolArray]:
+        """(G, A): each group's variables once, -1 elsewhere; and whether all atoms of that variable are in the group."""
+        variables = np.sort(np.where(self.atoms >= 0, self.atoms // self.values, -1), axis=1)
+        first = variables >= 0
+        first[:, 1:] &= variables[:, 1:] != variables[:, :-1]
+        whole = np.zeros_like(first)
+        reach = self.values - 1  # in sorted order, a variable with all its atoms stands here and `reach` places on
+        if reach < variables.shape[1]:
+            whole[:, : variables.shape[1] - reach] = variables[:, : variables.shape[1] - reach] == variables[:, reach:]
+        return np.where(first, variables, -1), first & whole
 
     def scopes(self) -> list[IntArray]:
         return [np.unique(group[group >= 0] // self.values) for group in self.atoms]
@@ -100,11 +117,10 @@ class Cardinality(Constraint):
         return self.labels[group] if self.labels else f"group {group}"
 
 
-def atoms_of(values_BV: IntArray, values: int) -> tuple[BoolArray, BoolArray]:
-    """The atoms that are true, and those that are true or may still become true; each (B, V * D)."""
-    true = values_BV[:, :, None] == np.arange(values)
-    possible = true | (values_BV == UNKNOWN)[:, :, None]
-    return true.reshape(len(values_BV), -1), possible.reshape(len(values_BV), -1)
+def atoms_of(values_BV: IntArray, values: int) -> BoolArray:
+    """The atoms (B, V * D) that are true; an UNKNOWN variable has none."""
+    true: BoolArray = values_BV[:, :, None] == np.arange(values)
+    return true.reshape(len(values_BV), -1)
 
 
 def each_value_once(scopes: IntArray, values: int, name: str) -> Cardinality:
@@ -118,7 +134,7 @@ def fixed_values(variables: int, values: int, read: Callable[[NDArray[Any]], Int
     """Given variables keep their values; `read` turns inputs into values (B, V), UNKNOWN where nothing is given."""
 
     def bounds(inputs: NDArray[Any]) -> tuple[IntArray, IntArray]:
-        given, _ = atoms_of(read(inputs), values)
+        given = atoms_of(read(inputs), values)
         return given.astype(np.int32), np.ones((1, 1), dtype=np.int32)
 
     atoms = np.arange(variables * values)[:, None]

@@ -201,9 +201,9 @@ class Problem(ABC):
     def check(self, inputs: NDArray[Any], values_BV: IntArray) -> BoolArray:
         """(B,): which complete answers satisfy every constraint. This, never the model, says "verified"."""
         domain = self.variables().values
-        ok: BoolArray = ((values_BV >= 0) & (values_BV < domain)).all(axis=1)
+        ok: BoolArray = np.all((values_BV >= 0) & (values_BV < domain), axis=1)
         for constraint in self._constraints:
-            ok &= ~constraint.violations(values_BV, inputs).any(axis=1)
+            ok[constraint.violations(values_BV, inputs).any(axis=1)] = False
         return ok
 
     def conflicts(self, inputs: NDArray[Any], values: IntArray) -> list[tuple[str, IntArray]]:

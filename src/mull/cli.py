@@ -1,0 +1,210 @@
+"""The command line: command -> function, nothing else. Every command imports what it needs when it runs.
+
+Exit codes: 0 everything solved and verified; 1 something was not; 2 bad input or usage, with one line that says what.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mull.errors import UserError
+
+EXTRAS = {"cpmpy": "exact", "ortools": "exact"}
+"""Which extra brings a missing module; the others come with `train`."""
+
+app = typer.Typer(
+    help="Solve constraint satisfaction problems with small recurrent Transformers, and train your own.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the command line and return its exit code; whatever goes wrong is told in one line."""
+    try:
+        code = app(args, prog_name="mull", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except typer.TyperException as error:
+        return _complain(f"{error.format_message()} (see mull --help)")
+    except UserError as error:
+        return _complain(str(error))
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        return _complain(f"this needs {module}: install mull[{EXTRAS.get(module, 'train')}]", error)
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:  # the reader has seen enough: `mull solve -f puzzles.txt | head -1`
+        return _silence(1)
+    except MemoryError:
+        return _complain("out of memory")
+    except OSError as error:
+        _silence(2)  # a full disk would complain again when Python flushes at exit
+        place = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{place}{error.strerror or error}", error)
+    except Exception as error:
+        return _complain(f"internal error: {type(error).__name__}: {error}", error)
+
+
+def _complain(message: str, error: Exception | None = None) -> int:
+    """One line on standard error; the whole story only with MULL_TRACEBACK=1."""
+    if error is not None and os.environ.get("MULL_TRACEBACK"):
+        raise error
+    print("mull:", " ".join(message.split()), file=sys.stderr)
+    return 2
+
+
+def _silence(code: int) -> int:
+    """Send what is still unwritten nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from mull import __version__
+
+        print(f"mull {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options before the command."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+Model = Annotated[str, typer.Option("--model", "-m", help="A model that ships, or a model file.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Recurrences at most.")]
+
+
+@app.command()
+def solve(
+    puzzles: Annotated[list[str] | None, typer.Argument(metavar="[PUZZLE]...", help="0 or . is an empty cell.")] = None,
+    file: Annotated[
+        str | None, typer.Option("-f", "--file", help="A file with one puzzle a line, or a CSV; - for standard input.")
+    ] = None,
+    model: Model = "sudoku",
+    steps: Steps = None,
+    exact: Annotated[
+        bool | None, typer.Option("--exact/--no-exact", help="Let an exact solver settle what the model does not.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> int:
+    """Solve puzzles and verify the answers."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # unused here, and starting its threads takes 50 ms
+    from mull.puzzle_files import all_puzzles
+    from mull.solve import load
+    from mull.terminal import print_answers
+
+    if not puzzles and file is None:
+        raise UserError("give a puzzle, or a file with -f FILE")
+    solver = load(model, steps=steps, exact=exact)
+    with closing(all_puzzles(puzzles or [], file)) as wanted:
+        return 0 if print_answers(solver, wanted, as_json) else 1
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="See: mull list recipes.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/RECIPE if not given.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; a GPU where there is one.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+) -> None:
+    """Train a model by a recipe."""
+    from mull.progress import reporting
+    from mull.recipes import get_recipe, override
+    from mull.train import train as run
+
+    changed = override(get_recipe(recipe), (settings or []) + ([] if seed is None else [f"seed={seed}"]))
+    with reporting() as report:
+        run(changed, out or Path("runs") / recipe, device, resume, report)
+
+
+@app.command("eval")
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model that ships, or a model file.")],
+    data: Annotated[str | None, typer.Option(metavar="NAME|FILE", help="See: mull list data.")] = None,
+    steps: Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of recurrences.")] = "16,32,64",
+    device: Annotated[str | None, typer.Option(help="Use torch, on this device.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
+) -> None:
+    """Measure a model's accuracy on a data set, by number of recurrences."""
+    from mull.scoring import evaluate_model
+
+    evaluate_model(model, data, steps, device, json_file)
+
+
+@app.command("data")
+def make_data(
+    name: Annotated[str, typer.Argument(help="See: mull list data.")],
+    count: Annotated[int | None, typer.Option(min=1, help="How many puzzles.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of generated puzzles.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="A CSV file; standard output if not given.")] = None,
+) -> None:
+    """Write puzzles and their solutions as CSV."""
+    from mull.data import sets
+    from mull.terminal import print_csv
+
+    problem, batch = sets.problem_of(name), sets.load(name, count, seed)
+    if out is None:
+        print_csv(problem, batch)
+    else:
+        sets.write_csv(problem, batch, out)
+
+
+@app.command()
+def export(
+    model: Annotated[str, typer.Argument(help="The folder of a run, its best.safetensors, or a model.")],
+    out: Annotated[Path, typer.Option(help="The model file to write: NAME.mull.")],
+) -> None:
+    """Write a model file that solves without torch."""
+    from mull.export import export_model
+
+    export_model(Path(model), out)
+    print(f"wrote {out}")
+
+
+@app.command()
+def show(
+    puzzle: Annotated[str, typer.Argument(help="0 or . is an empty cell.")],
+    out: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the recurrences into a picture.")] = None,
+    model: Model = "sudoku",
+    steps: Steps = None,
+) -> None:
+    """Print a puzzle's board; with --out, draw how the model solves it."""
+    from mull.hub import find_model, read_card
+    from mull.terminal import print_puzzle
+
+    print_puzzle(read_card(find_model(model)).problem, puzzle)
+    if out is not None:
+        from mull.plots import recurrences
+        from mull.solve import load
+
+        recurrences(load(model, steps=steps), puzzle, out)
+        print(f"wrote {out}")
+
+
+@app.command("list")
+def list_names(
+    what: Annotated[str | None, typer.Argument(metavar="[problems|recipes|models|data]")] = None,
+) -> None:
+    """List what there is."""
+    from mull.listing import print_list
+
+    print_list(what)

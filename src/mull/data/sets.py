@@ -1,0 +1,143 @@
+"""All data by name: external sets, the RRN training set made anew by its recipe, and generated splits.
+
+    load("rrn_test")            a file others published
+    load("rrn_train", 9000)     made from Royle's puzzles, the recipe of the RRN paper
+    load("sudoku-4x4_train")    generated; any problem's name with _train, _valid or _test
+
+Only the generated splits need numba.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mull.data.download import download, missing
+from mull.data.generated import SPLITS, generate
+from mull.data.registry import EXTERNAL, ExternalSet, folder
+from mull.data.streams import stream
+from mull.data.tables import Table, read_puzzles, read_table, to_batch, write_csv
+from mull.errors import InvalidInput, UserError, unknown
+from mull.problem import Batch, NumpyBatch, Problem
+from mull.problems import PROBLEMS
+from mull.problems.sudoku import Sudoku
+
+__all__ = ["SetInfo", "describe", "download", "load", "names", "problem_of", "read_puzzles", "write_csv"]
+
+RRN_TRAIN = "rrn_train"
+EXTRA_GIVENS = 18
+"""Puzzles of `rrn_train` have 0..17 givens more than the 17 of the puzzle they are made from."""
+RRN_TRAIN_ROWS = 180_000
+GENERATED_ROWS = {"train": 9_000, "valid": 1_000, "test": 1_000}
+
+
+@dataclass(frozen=True)
+class SetInfo:
+    """What `mull list data` says of a set."""
+
+    name: str
+    rows: int
+    description: str
+    license: str
+    source: str
+    here: bool
+    """Whether it can be loaded without fetching anything."""
+
+
+def names() -> list[str]:
+    """The names that `load` knows."""
+    return [*EXTERNAL, RRN_TRAIN, *(f"{problem}_{split}" for problem in PROBLEMS for split in SPLITS)]
+
+
+def describe() -> list[SetInfo]:
+    """Every set, with what it is and where it comes from."""
+    infos = [
+        SetInfo(s.name, s.rows, s.description, s.license, s.source, (folder() / s.path).exists())
+        for s in EXTERNAL.values()
+    ]
+    royle = EXTERNAL["royle17"]
+    what = "made by the recipe of the RRN paper: puzzles with 17 givens, digits relabelled, 0 to 17 more givens"
+    here = (folder() / royle.path).exists()
+    infos.append(SetInfo(RRN_TRAIN, RRN_TRAIN_ROWS, what, royle.license, royle.source, here))
+    for problem in PROBLEMS:
+        for split in SPLITS:
+            what = f"generated {problem} instances of the {split} split, as many as asked for"
+            infos.append(SetInfo(f"{problem}_{split}", GENERATED_ROWS[split], what, "", "generated", True))
+    return infos
+
+
+def problem_of(name: str) -> Problem:
+    """The problem whose instances a set holds."""
+    if name in EXTERNAL:
+        return EXTERNAL[name].problem
+    if name == RRN_TRAIN:
+        return Sudoku(box=3)
+    problem, _, split = name.rpartition("_")
+    if problem not in PROBLEMS or split not in SPLITS:
+        raise unknown("data set", name, names())
+    return PROBLEMS[problem]()
+
+
+def load(name: str, count: int | None = None, seed: int = 0, workers: int = 1) -> NumpyBatch:
+    """A set by name, or `count` rows of it.
+
+    Of an external set, `count` rows are drawn at random with the seed and keep their order. Of the others they are the
+    first `count` of what the seed gives, so a smaller set is part of a larger one.
+    """
+    problem = problem_of(name)
+    if count is not None and count < 1:
+        raise InvalidInput(f"{name}: cannot load {count} rows; ask for at least 1")
+    if name == RRN_TRAIN:
+        return _rrn_train(RRN_TRAIN_ROWS if count is None else count, seed)
+    if name in EXTERNAL:
+        batch = to_batch(_read(EXTERNAL[name]), problem)
+        return batch if count is None else _sample(batch, name, count, seed)
+    split = name.rpartition("_")[2]
+    return generate(problem, split, count or GENERATED_ROWS[split], seed, workers)
+
+
+def _sample(batch: NumpyBatch, name: str, count: int, seed: int) -> NumpyBatch:
+    if count > len(batch):
+        raise InvalidInput(f"{name} has {len(batch)} rows, fewer than the {count} asked for")
+    return batch[np.sort(stream(seed, "rows of", name).permutation(len(batch))[:count])]
+
+
+def _read(external: ExternalSet) -> Table:
+    """The rows of an external set, fetched first if it is not here and can be."""
+    path = folder() / external.path
+    if not path.exists():
+        if not external.downloads:
+            raise UserError(missing(external, path))
+        download(external.name)
+    table = read_table(path, external.sha256)
+    if len(table.lines) != external.rows:
+        raise UserError(f"{path}: {len(table.lines)} rows, but {external.name} has {external.rows}")
+    return table
+
+
+def _rrn_train(count: int, seed: int) -> NumpyBatch:
+    """The recipe of the RRN paper, from puzzles that share no symmetry class with its test and validation sets.
+
+    Row i has i % 18 extra givens, so every number of givens comes equally often in any prefix. Each kind of draw has
+    its own stream, in the order of the rows: fewer rows are the first ones of more.
+    """
+    table = _read(EXTERNAL["royle17"])
+    seeds = to_batch(table, problem_of("royle17"))[np.array(table.column("split")) == "train"]
+    values = problem_of("royle17").variables().values
+    parts = []
+    for extra in range(EXTRA_GIVENS):
+        rows = len(range(extra, count, EXTRA_GIVENS))
+        drawn = seeds[stream(seed, RRN_TRAIN, "seed", extra).integers(len(seeds), size=rows)]
+        rename = stream(seed, RRN_TRAIN, "digits", extra).random((rows, values)).argsort(axis=1)
+        order = stream(seed, RRN_TRAIN, "givens", extra).random(drawn.given.shape)
+        order[drawn.given] = -1.0  # the givens there are come first
+        rank = order.argsort(axis=1).argsort(axis=1)
+        given = rank < drawn.given.sum(axis=1, keepdims=True) + extra
+        parts.append((given, np.take_along_axis(rename, drawn.solution, axis=1)))
+    given = np.empty((count, parts[0][0].shape[1]), bool)
+    solution = np.empty(given.shape, np.int64)
+    for extra, (part_given, part_solution) in enumerate(parts):
+        given[extra::EXTRA_GIVENS], solution[extra::EXTRA_GIVENS] = part_given, part_solution
+    inputs = np.where(given, solution + 1, 0).astype(np.uint8)
+    return Batch(inputs=inputs, solution=solution, given=given, labelled=np.ones_like(given))

@@ -1,0 +1,58 @@
+"""The paper's accuracies at any list of recurrences from one forward pass, over all puzzles and by number of givens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mull.constraints import IntArray
+from mull.problem import NumpyBatch
+from mull.runtime import Runtime
+
+
+def predict(runtime: Runtime, inputs: NDArray[Any], steps: Sequence[int], batch_size: int = 256) -> IntArray:
+    """The answers (len(steps), B, V) after each number of recurrences."""
+    found: list[IntArray] = []
+    for begin in range(0, len(inputs), batch_size):
+        state = runtime.start(inputs[begin : begin + batch_size])
+        answers, done = {}, 0
+        for step in sorted(set(steps)):
+            state, logits = runtime.step(state, step - done)
+            answers[step], done = logits.argmax(-1), step
+        found.append(np.stack([answers[step] for step in steps]))
+    return np.concatenate(found, axis=1)
+
+
+def metrics(answers_BV: IntArray, batch: NumpyBatch) -> dict[str, float]:
+    """Whole-board, solution-board, whole-cell, solution-cell and givens-cell accuracy.
+
+    "Solution" means the cells that were not given; a board counts if all of its cells in question are right.
+    """
+    right = answers_BV == batch.solution
+    blank, given = ~batch.given, batch.given
+    return {
+        "whole_board": float(right.all(axis=1).mean()),
+        "solution_board": float((right | given).all(axis=1).mean()),
+        "whole_cell": float(right.mean()),
+        "solution_cell": float(right[blank].mean()) if blank.any() else 1.0,
+        "givens_cell": float(right[given].mean()) if given.any() else 1.0,
+    }
+
+
+def evaluate(runtime: Runtime, batch: NumpyBatch, steps: Sequence[int], batch_size: int = 256) -> dict[str, Any]:
+    """All metrics for each number of recurrences, and whole-board accuracy by number of givens."""
+    answers_SBV = predict(runtime, batch.inputs, steps, batch_size)
+    givens_B = batch.given.sum(axis=1)
+    by_givens: dict[str, dict[str, float]] = {}
+    for count in np.unique(givens_B):
+        rows = givens_B == count
+        right = (answers_SBV[:, rows] == batch.solution[rows]).all(axis=2).mean(axis=1)
+        by_givens[str(count)] = {"count": int(rows.sum()), **dict(zip(map(str, steps), right.tolist(), strict=True))}
+    return {
+        "instances": len(batch),
+        "steps": {str(step): metrics(answers, batch) for step, answers in zip(steps, answers_SBV, strict=True)},
+        "by_givens": by_givens,
+    }

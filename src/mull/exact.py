@@ -1,0 +1,81 @@
+"""The exact solver: any problem's constraints as a CP-SAT model, through CPMpy.
+
+Used to settle what the recurrence did not, and to tell whether an answer is the only one. Needs the extra
+`mull[exact]`; nothing is imported before the first call.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mull.constraints import Cardinality, IntArray
+from mull.errors import UserError
+
+if TYPE_CHECKING:
+    from mull.problem import Instance, Problem
+
+
+class UndecidedError(UserError):
+    """The time limit passed before the exact solver knew."""
+
+
+def available() -> bool:
+    """Whether the exact solver is installed."""
+    try:
+        return find_spec("cpmpy") is not None and find_spec("ortools") is not None
+    except ImportError:
+        return False
+
+
+def solve(problem: Problem, instance: Instance, seconds: float | None = None) -> IntArray | None:
+    """An answer (V,) that satisfies every constraint, or None if there is none."""
+    return next(iter(solutions(problem, instance, limit=1, seconds=seconds)), None)
+
+
+def solutions(problem: Problem, instance: Instance, limit: int = 2, seconds: float | None = None) -> list[IntArray]:
+    """Up to `limit` different answers (V,); fewer mean that there are no more. `seconds` limits each search."""
+    if not available():
+        raise UserError("the exact solver is not installed: install mull[exact]")
+    import cpmpy
+
+    variables = problem.variables()
+    atoms_VD = cpmpy.boolvar(shape=(variables.count, variables.values))
+    solver = cpmpy.SolverLookup.get("ortools", _model(problem, instance, atoms_VD))
+    found: list[IntArray] = []
+    while len(found) < limit:
+        solved = solver.solve(time_limit=seconds, num_workers=1)
+        if not solved:
+            if solver.status().exitstatus.name != "UNSATISFIABLE":
+                raise UndecidedError(f"the exact solver did not know after {seconds} s")
+            break
+        values = np.array(atoms_VD.value(), dtype=bool).argmax(axis=1)
+        found.append(values)
+        # the next answer differs in at least one variable
+        solver += cpmpy.sum(list(atoms_VD[np.arange(variables.count), values])) < variables.count
+    return found
+
+
+def _model(problem: Problem, instance: Instance, atoms_VD: Any) -> Any:
+    """Every variable has exactly one value, and every group of atoms keeps its bounds."""
+    import cpmpy
+
+    model = cpmpy.Model([cpmpy.sum(list(row)) == 1 for row in atoms_VD])
+    atoms_N = atoms_VD.ravel()
+    for constraint in problem.constraints():
+        if not isinstance(constraint, Cardinality):
+            raise UserError(f"the exact solver cannot state a {type(constraint).__name__} constraint")
+        limits = constraint.limits(instance.inputs[None])
+        lower_G, upper_G = (np.broadcast_to(side, (1, constraint.size))[0] for side in limits)
+        for group, lower, upper in zip(constraint.atoms, lower_G.tolist(), upper_G.tolist(), strict=True):
+            members = list(atoms_N[group[group >= 0]])
+            if lower == upper:
+                model += cpmpy.sum(members) == lower
+                continue
+            if lower > 0:
+                model += cpmpy.sum(members) >= lower
+            if upper < len(members):
+                model += cpmpy.sum(members) <= upper
+    return model

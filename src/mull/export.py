@@ -1,0 +1,155 @@
+"""From a training to a model file: ONNX graphs for solving without torch, checked against torch, and the weights."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save as save_bytes
+from torch import Tensor, nn
+
+from mull import checkpoint
+from mull.data.streams import stream
+from mull.errors import CorruptFile, InvalidInput
+from mull.hub import Card, find_model, read_model, write_model
+from mull.models.recurrent_transformer import RecurrentTransformer
+from mull.problem import Problem, Tokens
+from mull.recipes.recipe import Recipe, from_dict
+from mull.runtime import OnnxRuntime, TorchRuntime
+
+TOLERANCE = 1e-4
+"""Largest difference allowed between onnxruntime's and torch's logits, relative to the largest logit."""
+
+
+class _Start(nn.Module):
+    def __init__(self, model: RecurrentTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        state, context = self.model.start(inputs)
+        return state, context.clone()  # a plain model's context is its state; ONNX outputs must be distinct
+
+
+class _Step(nn.Module):
+    def __init__(self, model: RecurrentTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, state: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+        after, logits_LBVD = self.model.step(state, context)
+        return after, logits_LBVD[-1]
+
+
+def onnx_graphs(model: RecurrentTransformer, problem: Problem) -> dict[str, bytes]:
+    """The graphs `start.onnx` (inputs -> state, context) and `step.onnx` (state, context -> next_state, logits)."""
+    model = model.eval().cpu()
+    inputs = random_inputs(problem, 2)
+    state, context = (tensor.detach().clone() for tensor in model.start(inputs))  # one tensor twice would be one input
+    return {
+        "start.onnx": _graph(_Start(model), {"inputs": inputs}, ["state", "context"]),
+        "step.onnx": _graph(_Step(model), {"state": state, "context": context}, ["next_state", "logits"]),
+    }
+
+
+def random_inputs(problem: Problem, count: int, seed: int = 0) -> Tensor:
+    """Inputs of the right kind, to trace and compare models with."""
+    kind, rng = problem.input_kind(), stream(seed, "export")
+    shape = (count, problem.variables().count, *kind.shape)
+    if isinstance(kind, Tokens):
+        return torch.from_numpy(rng.integers(0, kind.vocabulary, shape))
+    return torch.from_numpy(rng.random(shape, dtype=np.float32))
+
+
+def difference(model: RecurrentTransformer, onnx: OnnxRuntime, steps: int = 16) -> float:
+    """Largest difference of logits between torch and onnxruntime over some recurrences, over the largest logit."""
+    inputs = random_inputs(onnx.problem, 8, seed=1).numpy()
+    runtimes = (TorchRuntime(model, onnx.problem), onnx)
+    states = [runtime.start(inputs) for runtime in runtimes]
+    worst = 0.0
+    for _ in range(steps):
+        (torch_state, ours), (onnx_state, theirs) = (
+            runtime.step(state) for runtime, state in zip(runtimes, states, strict=True)
+        )
+        states = [torch_state, onnx_state]
+        worst = max(worst, float(np.abs(ours - theirs).max() / np.abs(ours).max()))
+    return worst
+
+
+def export_model(source: Path, out: Path, name: str | None = None, scores: dict[str, Any] | None = None) -> None:
+    """Write a model file from a run's folder, its `best.safetensors`, or another model file."""
+    model, card = read_source(source, name or out.stem, scores or {})
+    members = onnx_graphs(model, card.problem)
+    worst = difference(model, OnnxRuntime(card, members["start.onnx"], members["step.onnx"]))
+    if not worst < TOLERANCE:
+        raise CorruptFile(f"{source}: onnxruntime differs from torch by {worst:.1e}; nothing was written")
+    members["weights.safetensors"] = save_bytes({k: v.contiguous() for k, v in model.state_dict().items()})
+    write_model(out, card, members)
+
+
+def read_source(source: Path, name: str, scores: dict[str, Any]) -> tuple[RecurrentTransformer, Card]:
+    """The model and its card from a run's folder, a weights file, or a model file."""
+    if source.is_dir():
+        source = source / "best.safetensors"
+        if not source.exists():
+            raise InvalidInput(f"{source} does not exist: the training has not been validated yet")
+    if source.suffix != ".safetensors":
+        card, members = read_model(find_model(str(source)), ("weights.safetensors",))
+        return checkpoint.model_from_weights(card.problem, dict(card.model), members["weights.safetensors"]), card
+    tensors, about = checkpoint.load(source)
+    if "recipe" not in about or any(key.startswith("optimiser.") for key in tensors):
+        raise InvalidInput(f"{source} is no weights file: use best.safetensors of the run's folder")
+    recipe = from_dict(about["recipe"])
+    model = RecurrentTransformer(recipe.problem, recipe.model)
+    checkpoint.load_weights(model, tensors, str(source))
+    return model.eval(), _card(recipe, model, name, about, scores)
+
+
+def _card(recipe: Recipe, model: nn.Module, name: str, about: dict[str, Any], scores: dict[str, Any]) -> Card:
+    origin = {
+        "recipe": recipe.name,
+        "data": recipe.train.name,
+        "seed": recipe.seed,
+        "updates": about["step"],
+        "seconds": about["seconds"],
+        "augment": recipe.training.augment,
+        "valid_board": about["valid_board"],
+        **about["provenance"],
+    }
+    return Card(
+        name=name,
+        problem=recipe.problem,
+        model=asdict(recipe.model),
+        parameters=sum(p.numel() for p in model.parameters()),
+        steps=recipe.steps,
+        provenance=origin,
+        scores=scores,
+    )
+
+
+def _graph(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str]) -> bytes:
+    """Export one graph with a free batch axis."""
+    batch = torch.export.Dim("batch", min=1, max=2**20)
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that we do not need
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter's own use of deprecated calls
+        program = torch.onnx.export(
+            module.eval(),
+            tuple(inputs.values()),
+            input_names=list(inputs),
+            output_names=outputs,
+            dynamic_shapes=tuple({0: batch} for _ in inputs),
+            dynamo=True,
+            verbose=False,
+        )
+    if program is None:
+        raise RuntimeError("the exporter returned no program")
+    buffer = io.BytesIO()
+    program.save(buffer)
+    return buffer.getvalue()

@@ -1,0 +1,75 @@
+"""What there is: problems, recipes, models and data sets, as `mull list` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from mull.errors import unknown
+from mull.terminal import table
+
+
+def print_list(what: str | None) -> None:
+    """Print one list, or all of them."""
+    lists: dict[str, Callable[[], str]] = {
+        "problems": problems,
+        "recipes": recipes,
+        "models": models,
+        "data": data,
+    }
+    if what is not None:
+        if what not in lists:
+            raise unknown("list", what, lists)
+        print(lists[what]())
+        return
+    print("\n\n".join(f"{name}\n{make()}" for name, make in lists.items()))
+
+
+def problems() -> str:
+    """The problems, their sizes, and what each asks for."""
+    from mull.problems import PROBLEMS
+
+    rows = []
+    for name, make in sorted(PROBLEMS.items()):
+        problem = make()
+        variables = problem.variables()
+        rows.append([name, variables.count, variables.values, _first_line(type(problem).__doc__)])
+    return table(["name", "variables", "values", "description"], rows)
+
+
+def recipes() -> str:
+    """The recipes for `mull train`."""
+    if find_spec("torch") is None:
+        return "(recipes are there to train: install mull[train])"
+    from mull.recipes import RECIPES
+
+    return table(["name", "description"], [[name, make().description] for name, make in sorted(RECIPES.items())])
+
+
+def models() -> str:
+    """The models that ship, and what each scored."""
+    from mull.hub import read_card, shipped
+
+    rows = []
+    for name, path in shipped().items():
+        card = read_card(path)
+        recipe = card.provenance.get("recipe", "-")
+        rows.append([name, card.problem.name, card.parameters, card.steps, recipe, _scores(card.scores)])
+    return table(["name", "problem", "parameters", "recurrences", "recipe", "scores"], rows)
+
+
+def data() -> str:
+    """The data sets for `mull eval` and `mull data`."""
+    from mull.data import sets
+
+    return table(["name", "rows", "description"], [[row.name, row.rows, row.description] for row in sets.describe()])
+
+
+def _scores(scores: Mapping[str, Any]) -> str:
+    shown = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in scores.items()}
+    return ", ".join(f"{name} {value}" for name, value in shown.items()) or "-"
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().splitlines()[0]

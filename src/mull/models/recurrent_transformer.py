@@ -1,0 +1,166 @@
+"""The Recurrent Transformer of the paper's appendix, and the options that go beyond it.
+
+One token stands for one logical variable. L blocks are applied again and again with the same weights; after every
+block of every recurrence the shared output layer (layer norm, then a linear map without bias) gives each variable's
+distribution over its values:
+
+    H(0) = E_tok + E_pos;   H(r,l) = block_l(H(r,l-1));   X(r,l) = softmax(layer_norm(H(r,l)) W_out)
+
+Options, off in the paper's setting: `feedback` adds a linear map of the predicted distribution to the state after each
+recurrence; `inject` adds the normalised input embedding to what each block's attention reads (not to the residual
+stream, which would grow without bound over many recurrences).
+
+Shapes: S step (recurrence), L block, B batch, V variable, D value, H width, N head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mull.models.embed import make_embedder
+from mull.problem import Problem
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Size and options of a Recurrent Transformer."""
+
+    blocks: int = 1
+    """Blocks applied in turn in one recurrence (the paper's L)."""
+    heads: int = 4
+    """Attention heads (H in the paper's names)."""
+    width: int = 128
+    """Length of a hidden vector (the paper's d_h); the MLP is four times as wide."""
+    dropout: float = 0.1
+    """Dropout on embeddings, attention and both residual branches."""
+    positions: bool = True
+    """Learned positional embedding; without it the model cannot tell variables apart (an ablation)."""
+    feedback: bool = False
+    """Feed each recurrence's prediction back into the state (not in the paper)."""
+    inject: bool = False
+    """Show the input embedding to every block's attention again (not in the paper)."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a model computed: outputs of every step and block, and where it stopped."""
+
+    logits_SLBVD: Tensor
+    state_BVH: Tensor
+    attention_SLBNVV: Tensor | None = None
+
+
+class Block(nn.Module):
+    """Pre-norm self-attention and MLP, each with a residual connection; full attention, no mask."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.heads, self.dropout = config.heads, config.dropout
+        self.norm_attention = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.project = nn.Linear(width, width)
+        self.norm_mlp = nn.LayerNorm(width)
+        self.expand = nn.Linear(width, 4 * width)
+        self.contract = nn.Linear(4 * width, width)
+
+    def forward(self, state_BVH: Tensor, context_BVH: Tensor | None) -> Tensor:
+        """One application of the block."""
+        heads = self._heads(state_BVH, context_BVH)
+        drop = self.dropout if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(*heads, dropout_p=drop).transpose(1, 2).flatten(2)
+        state_BVH = state_BVH + F.dropout(self.project(mixed), self.dropout, self.training)
+        hidden = F.gelu(self.expand(self.norm_mlp(state_BVH)))
+        return state_BVH + F.dropout(self.contract(hidden), self.dropout, self.training)
+
+    def attention(self, state_BVH: Tensor, context_BVH: Tensor | None) -> Tensor:
+        """The attention matrices (B, N, V, V) that `forward` uses."""
+        query, key, _ = self._heads(state_BVH, context_BVH)
+        return (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
+
+    def _heads(self, state_BVH: Tensor, context_BVH: Tensor | None) -> tuple[Tensor, ...]:
+        normed = self.norm_attention(state_BVH)
+        if context_BVH is not None:
+            normed = normed + context_BVH
+        qkv = self.qkv(normed).unflatten(-1, (3, self.heads, -1))
+        return tuple(part.transpose(1, 2) for part in qkv.unbind(-3))
+
+
+class RecurrentTransformer(nn.Module):
+    """Blocks with shared weights across recurrences, over one token per logical variable."""
+
+    def __init__(self, problem: Problem, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        variables = problem.variables()
+        self.embed = make_embedder(problem.input_kind(), config.width)
+        self.positions = nn.Parameter(torch.zeros(variables.count, config.width)) if config.positions else None
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
+        self.norm_out = nn.LayerNorm(config.width)
+        self.output = nn.Linear(config.width, variables.values, bias=False)
+        self.feedback = nn.Linear(variables.values, config.width, bias=False) if config.feedback else None
+        self.norm_context = nn.LayerNorm(config.width) if config.inject else None
+        self._step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self.step
+        self.apply(_initialise)
+
+    def start(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The first state, and the context that every recurrence may look at again."""
+        embedded = self.embed(inputs)
+        if self.positions is not None:
+            embedded = embedded + self.positions
+        context = embedded if self.norm_context is None else self.norm_context(embedded)
+        return F.dropout(embedded, self.config.dropout, self.training), context
+
+    def step(self, state_BVH: Tensor, context_BVH: Tensor) -> tuple[Tensor, Tensor]:
+        """One recurrence: the next state, and the logits (L, B, V, D) after each block."""
+        context = None if self.norm_context is None else context_BVH
+        outputs = []
+        for block in self.blocks:
+            state_BVH = block(state_BVH, context)
+            outputs.append(self.output(self.norm_out(state_BVH)))
+        if self.feedback is not None:
+            state_BVH = state_BVH + self.feedback(outputs[-1].softmax(-1))
+        return state_BVH, torch.stack(outputs)
+
+    def forward(
+        self, inputs: Tensor, steps: int, resume: tuple[Tensor, Tensor] | None = None, attention: bool = False
+    ) -> Trace:
+        """Run `steps` recurrences. `resume` is (state_BVH, fresh_B): rows that are not fresh go on from that state."""
+        state, context = self.start(inputs)
+        if resume is not None:
+            carried, fresh = resume
+            state = torch.where(fresh[:, None, None], state, carried)
+        logits, maps = [], []
+        for _ in range(steps):
+            if attention:
+                maps.append(self._attention(state, context))
+            state, outputs = self._step(state, context)
+            logits.append(outputs)
+        return Trace(torch.stack(logits), state, torch.stack(maps) if attention else None)
+
+    def compile_step(self) -> None:
+        """Compile one recurrence, not the unrolled loop: seconds instead of minutes."""
+        self._step = torch.compile(self.step, dynamic=False)
+
+    def _attention(self, state: Tensor, context: Tensor) -> Tensor:
+        shown = None if self.norm_context is None else context
+        maps = []
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            maps.append(block.attention(state, shown))
+            state = block(state, shown)
+        return torch.stack(maps)
+
+
+def _initialise(module: nn.Module) -> None:
+    """Normal with deviation 0.02 and zero biases, as the paper's code does; convolutions keep torch's default."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=0.02)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)

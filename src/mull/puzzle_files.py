@@ -1,0 +1,105 @@
+"""Reading puzzles one at a time from text, CSV, gzip or standard input; errors name the file, the line and why."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from mull.errors import InvalidInput
+from mull.solve import Puzzle
+
+LONGEST_LINE = 1 << 16
+"""Characters; a longer line is no puzzle, and not worth the memory."""
+
+Line = tuple[int, str]
+
+
+def all_puzzles(arguments: list[str], source: str | None) -> Generator[Puzzle, None, None]:
+    """The puzzles of a command line, then those of its file."""
+    numbered = len(arguments) > 1
+    yield from (Puzzle(text, f"puzzle {number}" if numbered else "") for number, text in enumerate(arguments, start=1))
+    if source is not None:
+        yield from read_puzzles(source)
+
+
+def read_puzzles(source: str) -> Iterator[Puzzle]:
+    """The puzzles of a file, or of standard input for `-`: one a line, or the `puzzle` column of a CSV.
+
+    Blank lines and lines that begin with `#` are skipped.
+    """
+    name = "standard input" if source == "-" else source
+    found = False
+    with _open(source, name) as stream:
+        for number, text in _rows(_lines(stream, name), name, source.removesuffix(".gz").endswith(".csv")):
+            found = True
+            yield Puzzle(text, f"{name}:{number}")
+    if not found:
+        raise InvalidInput(f"{name}: no puzzle in it")
+
+
+@contextmanager
+def _open(source: str, name: str) -> Iterator[io.TextIOBase]:
+    """A text stream, closed afterwards unless it is standard input; what goes wrong in reading is InvalidInput."""
+    try:
+        if source == "-":
+            stream = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
+            try:
+                yield stream
+            finally:
+                stream.detach()  # standard input is not ours to close
+            return
+        with Path(source).open("rb") as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            binary = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            yield io.TextIOWrapper(binary, encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name}: not a text file") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InvalidInput(f"{name}: the gzip file is truncated or altered") from error
+    except OSError as error:
+        raise InvalidInput(f"{name}: {error.strerror or error}") from error
+
+
+def _lines(stream: io.TextIOBase, name: str) -> Iterator[Line]:
+    """Numbered lines, without blank ones and comments."""
+    number = 0
+    while text := stream.readline(LONGEST_LINE):
+        number += 1
+        if len(text) >= LONGEST_LINE:
+            raise InvalidInput(f"{name}:{number}: the line is longer than {LONGEST_LINE} characters")
+        if text.strip() and not text.lstrip().startswith("#"):
+            yield number, text.strip()
+
+
+def _rows(lines: Iterator[Line], name: str, is_csv: bool) -> Iterator[Line]:
+    """The puzzle of each line; a first line with a `puzzle` column makes it a CSV, whatever the file is called."""
+    first = next(lines, None)
+    if first is None:
+        return
+    columns = _fields(first, name)
+    if "puzzle" in columns:
+        place = columns.index("puzzle")
+        for line in lines:
+            fields = _fields(line, name)
+            if len(fields) <= place:
+                raise InvalidInput(f"{name}:{line[0]}: expected {len(columns)} columns, got {len(fields)}")
+            yield line[0], fields[place]
+    elif is_csv:
+        raise InvalidInput(f"{name}:{first[0]}: expected a header with a column 'puzzle', got {first[1][:40]!r}")
+    else:
+        yield first
+        yield from lines
+
+
+def _fields(line: Line, name: str) -> list[str]:
+    try:
+        return [field.strip() for field in next(csv.reader([line[1]]))]
+    except csv.Error as error:
+        raise InvalidInput(f"{name}:{line[0]}: {error}") from error

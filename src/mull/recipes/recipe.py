@@ -1,0 +1,147 @@
+"""A recipe: everything that a training run depends on, as one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, get_type_hints
+
+from mull.errors import InvalidInput, unknown
+from mull.losses import LossWeights
+from mull.models.recurrent_transformer import ModelConfig
+from mull.problem import Problem
+from mull.problems import problem_from_dict, problem_to_dict
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set by name, whole or its first `count` instances."""
+
+    name: str
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train: optimiser, schedule, precision and what a batch is made of."""
+
+    updates: int = 10_000
+    """Optimiser steps in all."""
+    batch: int = 128
+    """Instances in one update, over all processes."""
+    recurrences: int = 32
+    """Recurrences in one update (the paper's R)."""
+    learning_rate: float = 1e-3
+    warmup: int = 200
+    """Updates over which the learning rate rises to its peak; it falls to zero as a cosine afterwards."""
+    weight_decay: float = 0.1
+    """On matrices alone: not on biases, layer norms, embeddings and positions."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+    ema: float = 0.995
+    """Decay of the averaged weights that are validated and kept; warmed up, since a slow average ruins short runs."""
+    augment: str = "none"
+    """Symmetries drawn for every instance: `none`, `geometric` (moving variables) or `all` (relabelling values too)."""
+    carry: float = 0.0
+    """Share of the batch that keeps its puzzle and detached state for the next update, to train on late states."""
+    reset_solved: float = 0.2
+    """Chance that a carried slot which was solved takes a new puzzle."""
+    reset_unsolved: float = 0.067
+    """The same for one that was not."""
+    bf16: bool = True
+    """Autocast to bfloat16, on GPUs only."""
+    validate_every: int = 500
+    """Updates between validations."""
+    validate_steps: int = 64
+    """Recurrences in a validation."""
+    checkpoint_seconds: float = 60.0
+    """Wall time between checkpoints."""
+    minutes: float | None = None
+    """Stop after this long with a checkpoint to resume from; the schedule does not change."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training run, whole: the same recipe and seed give the same run."""
+
+    name: str
+    description: str
+    problem: Problem
+    train: Data
+    valid: Data
+    test: Data
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: Training = field(default_factory=Training)
+    loss: LossWeights = field(default_factory=LossWeights)
+    seed: int = 0
+
+    @property
+    def steps(self) -> int:
+        """Recurrences to solve with; chosen on validation data."""
+        return self.training.validate_steps
+
+
+def to_dict(recipe: Recipe) -> dict[str, Any]:
+    """A recipe as JSON data."""
+    return {**asdict(recipe), "problem": problem_to_dict(recipe.problem)}
+
+
+def from_dict(data: dict[str, Any]) -> Recipe:
+    """The recipe that `to_dict` described."""
+    parts = {
+        "problem": problem_from_dict(data["problem"]),
+        "train": Data(**data["train"]),
+        "valid": Data(**data["valid"]),
+        "test": Data(**data["test"]),
+        "model": ModelConfig(**data["model"]),
+        "training": Training(**data["training"]),
+        "loss": LossWeights(**data["loss"]),
+    }
+    return Recipe(**{**data, **parts})
+
+
+def override(recipe: Recipe, settings: list[str]) -> Recipe:
+    """The recipe with `key=value` settings applied; keys are field names, dotted where two parts share one."""
+    paths = _paths(recipe)
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise InvalidInput(f"a setting is key=value, not {setting!r}")
+        matches = [path for path in paths if path == key or path.endswith("." + key)]
+        if not matches:
+            raise unknown("setting", key, [path.split(".")[-1] for path in paths])
+        if len(matches) > 1:
+            raise InvalidInput(f"{key!r} could mean any of {', '.join(matches)}")
+        recipe = _set(recipe, matches[0].split("."), text)
+    return recipe
+
+
+def _paths(recipe: Recipe) -> list[str]:
+    found = ["seed"]
+    for part in ("train", "valid", "test", "model", "training", "loss"):
+        found += [f"{part}.{f.name}" for f in fields(getattr(recipe, part))]
+    return found
+
+
+def _set(value: Any, path: list[str], text: str) -> Any:
+    if len(path) > 1:
+        return replace(value, **{path[0]: _set(getattr(value, path[0]), path[1:], text)})
+    assert is_dataclass(value)
+    return replace(value, **{path[0]: _read(text, get_type_hints(type(value))[path[0]], path[0])})  # type: ignore[type-var]
+
+
+def _read(text: str, kind: Any, key: str) -> Any:
+    """Read a setting's text as the field's type."""
+    kinds = getattr(kind, "__args__", (kind,))
+    if type(None) in kinds and text.lower() == "none":
+        return None
+    if bool in kinds:
+        if text.lower() in ("true", "false", "1", "0", "yes", "no"):
+            return text.lower() in ("true", "1", "yes")
+        raise InvalidInput(f"{key} is true or false, not {text!r}")
+    for candidate in (int, float, str):
+        if candidate in kinds:
+            try:
+                return candidate(text)
+            except ValueError:
+                raise InvalidInput(f"{key} is a number ({candidate.__name__}), not {text!r}") from None
+    raise InvalidInput(f"{key} cannot be set from the command line")

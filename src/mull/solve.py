@@ -1,0 +1,252 @@
+"""Solving: recur until the answer is verified, and say plainly what was not.
+
+An answer counts as verified when it passes the problem's own checker, never because the model is confident. An
+instance leaves its batch as soon as that happens, so easy puzzles cost little; the others go on to the step limit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, overload
+
+import numpy as np
+
+from mull import exact as exact_solver
+from mull.constraints import IntArray
+from mull.errors import InvalidInput, UserError
+from mull.hub import find_model
+from mull.problem import Instance, Problem
+from mull.runtime import Backend, FloatArray, Runtime, load_runtime
+
+Method = Literal["recurrence", "exact", "none"]
+
+DEFAULT_STEPS = 64
+DIAGNOSIS_SECONDS = 10.0
+"""How long the exact solver may think about one puzzle that it only diagnoses."""
+NO_SOLUTION = "has no solution"
+SEVERAL_SOLUTIONS = "has several solutions"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one puzzle."""
+
+    puzzle: str
+    solution: str | None
+    """The answer, or, where `verified` is false, the model's best guess; None if there is no solution."""
+    verified: bool
+    """Whether the solution satisfies every constraint."""
+    steps: int
+    """Recurrences spent on it."""
+    method: Method
+    ms: float
+    """Time of one core spent on it: in a batch, each recurrence's time is shared by the puzzles still in it."""
+    note: str = ""
+    """What else there is to say, such as "has several solutions"."""
+    values: IntArray | None = field(default=None, repr=False, compare=False)
+    """The solution as values (V,)."""
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A puzzle's text and where it came from, for error messages."""
+
+    text: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A puzzle on its way through the solver."""
+
+    text: str
+    instance: Instance
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the recurrence made of a puzzle."""
+
+    entry: _Entry
+    values: IntArray
+    verified: bool
+    steps: int
+    seconds: float
+
+
+class Solver:
+    """A model with the loop around it that makes its answers trustworthy."""
+
+    def __init__(self, runtime: Runtime, steps: int | None = None, exact: bool | None = None) -> None:
+        """`exact`: True settles what the model does not; None only tells why, if installed; False does neither."""
+        if steps is not None and steps < 1:
+            raise InvalidInput(f"the number of recurrences must be at least 1, not {steps}")
+        if exact and not exact_solver.available():
+            raise InvalidInput("the exact solver is not installed: install mull[exact]")
+        self.runtime, self.exact = runtime, exact
+        self.steps = steps or (runtime.card.steps if runtime.card else DEFAULT_STEPS)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that the model was trained on."""
+        return self.runtime.problem
+
+    @overload
+    def solve(self, puzzles: str) -> Answer: ...
+    @overload
+    def solve(self, puzzles: list[str]) -> list[Answer]: ...
+    def solve(self, puzzles: str | list[str]) -> Answer | list[Answer]:
+        """Solve one puzzle, or any number of them; answers come in the order of the puzzles."""
+        if isinstance(puzzles, str):
+            return self._finish(self._recur([self._parse(Puzzle(puzzles))])[0])
+        return list(self.solve_many(puzzles))
+
+    def solve_many(self, puzzles: Iterable[str | Puzzle]) -> Iterator[Answer]:
+        """Answers in the order of the puzzles, while they are being read: memory does not grow with their number.
+
+        A puzzle that cannot be read raises InvalidInput, after the answers to those before it.
+        """
+        named = (
+            puzzle if isinstance(puzzle, Puzzle) else Puzzle(puzzle, f"puzzle {number}")
+            for number, puzzle in enumerate(puzzles, start=1)
+        )
+        for chunk in self._in_order(self._chunks(named)):
+            yield from map(self._finish, chunk)
+
+    def history(self, puzzle: str, steps: int | None = None) -> FloatArray:
+        """Probabilities (S, V, D) of every value after each recurrence, solved or not."""
+        state = self.runtime.start(self._parse(Puzzle(puzzle)).instance.inputs[None])
+        probabilities = []
+        for _ in range(steps or self.steps):
+            state, logits_BVD = self.runtime.step(state)
+            exponent = np.exp(logits_BVD[0] - logits_BVD[0].max(axis=-1, keepdims=True))
+            probabilities.append(exponent / exponent.sum(axis=-1, keepdims=True))
+        return np.stack(probabilities)
+
+    def _parse(self, puzzle: Puzzle) -> _Entry:
+        began = time.perf_counter()
+        try:
+            instance = self.problem.parse(puzzle.text)
+            self.problem.validate(instance)
+        except InvalidInput as error:
+            raise InvalidInput(f"{puzzle.place}: {error}" if puzzle.place else str(error)) from error
+        return _Entry(puzzle.text, instance, time.perf_counter() - began)
+
+    def _chunks(self, puzzles: Iterator[Puzzle]) -> Iterator[list[_Entry]]:
+        """Puzzles in lists of the runtime's batch size; an error comes after what was read before it."""
+        chunk: list[_Entry] = []
+        try:
+            for puzzle in puzzles:
+                chunk.append(self._parse(puzzle))
+                if len(chunk) == self.runtime.batch:
+                    yield chunk
+                    chunk = []
+        except UserError:
+            if chunk:
+                yield chunk
+            raise
+        if chunk:
+            yield chunk
+
+    def _in_order(self, chunks: Iterable[list[_Entry]]) -> Iterator[list[_Found]]:
+        """Step the chunks in the runtime's workers, a few ahead of what was asked for; results keep their order."""
+        waiting: deque[Future[list[_Found]]] = deque()
+        failure: UserError | None = None
+        executor = ThreadPoolExecutor(self.runtime.workers)
+        try:
+            try:
+                for chunk in chunks:
+                    waiting.append(executor.submit(self._recur, chunk))
+                    if len(waiting) > 2 * self.runtime.workers:
+                        yield waiting.popleft().result()
+            except UserError as error:
+                failure = error  # what was read before it is still answered
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
+        if failure is not None:
+            raise failure
+
+    def _recur(self, entries: list[_Entry]) -> list[_Found]:
+        """Recur on a batch until each answer is verified or the step limit is reached."""
+        clock = time.perf_counter()
+        inputs = np.stack([entry.instance.inputs for entry in entries])
+        active, state = np.arange(len(entries)), self.runtime.start(inputs)
+        found: dict[int, _Found] = {}
+        spent = 0.0  # by each puzzle that is still active
+        for step in range(1, self.steps + 1):
+            state, logits_BVD = self.runtime.step(state)
+            values = logits_BVD.argmax(axis=-1)
+            solved = self.problem.check(inputs[active], values)
+            now = time.perf_counter()
+            spent, clock = spent + (now - clock) / len(active), now
+            last = step == self.steps
+            for row in np.flatnonzero(solved | last):
+                entry = entries[active[row]]
+                found[int(active[row])] = _Found(entry, values[row], bool(solved[row]), step, entry.seconds + spent)
+            if solved.any():
+                active = active[~solved]
+                if not len(active):
+                    break
+                state = state[np.flatnonzero(~solved)]
+        return [found[place] for place in range(len(entries))]
+
+    def _finish(self, found: _Found) -> Answer:
+        """The answer, settled or explained by the exact solver where that is asked for."""
+        instance = found.entry.instance
+        answer = Answer(
+            puzzle=found.entry.text,
+            solution=self.problem.write_answer(found.values),
+            verified=found.verified,
+            steps=found.steps,
+            method="recurrence",
+            ms=round(1000 * found.seconds, 3),
+            values=found.values,
+        )
+        if self.exact is False or (found.verified and not self.exact):
+            return answer if found.verified else replace(answer, note=self._not_verified())
+        if not self.exact and not exact_solver.available():
+            hint = "it may have no solution or several (install mull[exact] to tell)"
+            return replace(answer, note=f"{self._not_verified()}; {hint}")
+        began = time.perf_counter()
+        settled = self._settle(answer, instance)
+        return replace(settled, ms=round(answer.ms + 1000 * (time.perf_counter() - began), 3))
+
+    def _settle(self, answer: Answer, instance: Instance) -> Answer:
+        """What the exact solver says: the number of solutions, and with `exact=True` also the solution."""
+        try:
+            solutions = exact_solver.solutions(self.problem, instance, 2, None if self.exact else DIAGNOSIS_SECONDS)
+        except exact_solver.UndecidedError as error:
+            return replace(answer, note=f"{self._not_verified()}; {error}")
+        if not solutions:
+            return replace(answer, solution=None, values=None, method="none", note=NO_SOLUTION)
+        several = SEVERAL_SOLUTIONS if len(solutions) > 1 else ""
+        if answer.verified:
+            return replace(answer, note=several)
+        if self.exact:
+            values, line = solutions[0], self.problem.write_answer(solutions[0])
+            verified = bool(self.problem.check(instance.inputs[None], values[None])[0])
+            return replace(answer, solution=line, values=values, verified=verified, method="exact", note=several)
+        missed = "has exactly one solution, which the model did not find"
+        return replace(answer, note=several or f"{missed}: try --steps {4 * self.steps} or --exact")
+
+    def _not_verified(self) -> str:
+        return f"no verified answer after {self.steps} recurrences"
+
+
+def load(
+    name: str | Path = "sudoku",
+    backend: Backend = "auto",
+    steps: int | None = None,
+    exact: bool | None = None,
+    device: str | None = None,
+) -> Solver:
+    """A solver with a model that ships with mull, or from a model file: `mull.load("sudoku").solve("53..7....…")`."""
+    return Solver(load_runtime(find_model(name), backend, device), steps, exact)

@@ -1,0 +1,120 @@
+"""What commands print: boards, lines, tables and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from mull.problem import Instance, NumpyBatch, Problem
+from mull.solve import Answer, Puzzle, Solver
+
+
+def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> bool:
+    """Solve and print: JSON lines, boards for a single puzzle, or one line a puzzle; whether all were verified."""
+    began = time.perf_counter()
+    answers = solver.solve_many(puzzles)
+    verified = total = 0
+    head = [] if as_json else list(islice(answers, 2))
+    if len(head) == 1:
+        print(boards(solver.problem, head[0]))
+        return head[0].verified
+    for answer in chain(head, answers):
+        print(json_line(answer) if as_json else text_line(answer))
+        total, verified = total + 1, verified + answer.verified
+    if not as_json:
+        sys.stdout.flush()  # the summary comes last, also where both streams are one
+        seconds = time.perf_counter() - began
+        print(f"{verified} of {total} solved and verified in {seconds:.1f} s, {total / seconds:.0f}/s", file=sys.stderr)
+    return verified == total
+
+
+def boards(problem: Problem, answer: Answer) -> str:
+    """The board before and after, and what can be said about it."""
+    instance = problem.parse(answer.puzzle)
+    given = instance.given if colourful() else None
+    parts = [problem.render(problem.given_values(instance), given)]
+    if answer.values is not None:
+        parts.append(problem.render(answer.values, given))
+    return "\n\n".join([*parts, verdict(answer)])
+
+
+def verdict(answer: Answer) -> str:
+    """What became of a puzzle, in one line."""
+    how = "by exact search" if answer.method == "exact" else f"in {answer.steps} recurrence{'s' * (answer.steps != 1)}"
+    if answer.verified:
+        return f"solved {how}, verified" + (f"; but it {answer.note}" if answer.note else "")
+    if answer.method == "none":
+        return f"not solved: it {answer.note}"
+    note = answer.note or "no verified answer"
+    return f"not verified: {note if note.startswith('no ') else f'it {note}'}"
+
+
+def text_line(answer: Answer) -> str:
+    """An answer on one line: puzzle, solution, whether it is verified, recurrences, note."""
+    state = "verified" if answer.verified else "NOT VERIFIED"
+    how = "exact" if answer.method == "exact" else f"{answer.steps:3d}"
+    return f"{answer.puzzle} -> {answer.solution or 'none'}  {state}  {how}{answer.note and f'  ({answer.note})'}"
+
+
+def json_line(answer: Answer) -> str:
+    """An answer as one JSON object; `note` is there only where there is one."""
+    keys = ["puzzle", "solution", "verified", "steps", "method", "ms"] + ["note"] * bool(answer.note)
+    return json.dumps({key: getattr(answer, key) for key in keys})
+
+
+def print_puzzle(problem: Problem, puzzle: str) -> None:
+    """A puzzle's board, and what its givens already break."""
+    instance = problem.parse(puzzle)
+    values = problem.given_values(instance)
+    print(problem.render(values, instance.given if colourful() else None))
+    print(f"\n{int(instance.given.sum())} givens")
+    for label, _ in problem.conflicts(instance.inputs, values):
+        print(f"conflict: {label}")
+
+
+def print_csv(problem: Problem, batch: NumpyBatch) -> None:
+    """Puzzles and solutions as CSV."""
+    print("puzzle,solution")
+    for inputs, given, solution in zip(batch.inputs, batch.given, batch.solution, strict=True):
+        print(f"{problem.write(Instance(inputs, given))},{problem.write_answer(solution)}")
+
+
+def colourful() -> bool:
+    """Whether standard output is a terminal that wants styles."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Aligned columns, numbers to the right."""
+    cells = [list(header), *([_cell(value) for value in row] for row in rows)]
+    numeric = [all(_is_number(row[place]) for row in cells[1:]) for place in range(len(header))]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
+    lines = []
+    for row in cells:
+        parts = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        lines.append("  ".join(parts).rstrip())
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(",", "").replace(".", "").replace("%", "").strip().isdigit() or text == "-"
+
+
+def scores(result: dict[str, Any]) -> str:
+    """The accuracies of an evaluation as a table, in per cent."""
+    names = ["whole_board", "solution_board", "whole_cell", "solution_cell", "givens_cell"]
+    header = ["recurrences", *(name.replace("_", " ") for name in names)]
+    rows = [[steps, *(f"{100 * row[name]:.2f}" for name in names)] for steps, row in result["steps"].items()]
+    return table(header, rows)

@@ -1,0 +1,255 @@
+"""One update of a training: what it consists of, and all of its state as named tensors.
+
+Shapes: B batch (of this process), V variable, D value, H width.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from mull.data.augment import Augment
+from mull.data.streams import stream
+from mull.losses import total_loss
+from mull.models.recurrent_transformer import RecurrentTransformer, Trace
+from mull.problem import Batch, NumpyBatch
+from mull.recipes.recipe import Recipe, Training
+
+
+@contextmanager
+def distributed() -> Iterator[tuple[int, int]]:
+    """Rank and number of processes; joins the group that torchrun set up, if it did."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1 or dist.is_initialized():
+        yield (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        yield dist.get_rank(), dist.get_world_size()
+    finally:
+        dist.destroy_process_group()
+
+
+def schedule(step: int, training: Training) -> float:
+    """The learning rate: linear warm-up, then a cosine down to zero."""
+    if step < training.warmup:
+        return training.learning_rate * (step + 1) / training.warmup
+    done = (step - training.warmup) / max(1, training.updates - training.warmup)
+    return training.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, object]]:
+    """Weight decay on the matrices of linear and convolutional layers alone."""
+    decayed = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear | nn.Conv2d)}
+    matrices = [p for p in model.parameters() if id(p) in decayed]
+    others = [p for p in model.parameters() if id(p) not in decayed]
+    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+
+
+OWN = ("slots.", "random.")
+"""State that each process has for itself."""
+
+
+class Slots:
+    """The places of a batch. Some carry their puzzle and state into the next update, so that training sees late states."""
+
+    def __init__(self, batch: Batch[Tensor], width: int, training: Training) -> None:
+        self.training = training
+        self.batch = Batch(*(torch.zeros_like(getattr(batch, f.name)) for f in fields(batch)))
+        self.state_BVH = torch.zeros(*batch.solution.shape, width, device=batch.solution.device)
+        self.reset_B = torch.ones(len(batch), device=batch.solution.device)
+        self.carrying_B = torch.arange(len(batch), device=batch.solution.device) < training.carry * len(batch)
+
+    def refill(self, new: Batch[Tensor], chance_B: Tensor) -> tuple[Batch[Tensor], tuple[Tensor, Tensor]]:
+        """The batch to train on, and the states to resume from: a slot takes a new puzzle with its reset chance."""
+        fresh = chance_B < self.reset_B
+        for f in fields(new):
+            kept, drawn = getattr(self.batch, f.name), getattr(new, f.name)
+            kept.copy_(torch.where(fresh.view(-1, *[1] * (kept.dim() - 1)), drawn, kept))
+        return self.batch, (self.state_BVH, fresh)
+
+    def keep(self, trace: Trace, solved_B: Tensor) -> None:
+        """Remember where each slot stopped, and how likely it is to be reset."""
+        self.state_BVH.copy_(trace.state_BVH.detach())
+        chance = torch.where(solved_B, self.training.reset_solved, self.training.reset_unsolved)
+        self.reset_B.copy_(torch.where(self.carrying_B, chance, 1.0))
+
+
+class Trainer:
+    """Model, averaged model, optimiser and data on one device; `update()` makes one optimiser step."""
+
+    def __init__(self, recipe: Recipe, data: NumpyBatch, device: torch.device, rank: int = 0, world: int = 1) -> None:
+        self.recipe, self.device, self.rank, self.world = recipe, device, rank, world
+        training = recipe.training
+        self.bf16 = training.bf16 and device.type == "cuda"
+        self.graphed = device.type == "cuda" and world == 1
+        if training.batch % world:
+            raise ValueError(f"a batch of {training.batch} cannot be split among {world} processes")
+        torch.manual_seed(_torch_seed(recipe.seed, "weights"))
+        self.model = RecurrentTransformer(recipe.problem, recipe.model).to(device)
+        self.ema = copy.deepcopy(self.model).eval()
+        self.module: nn.Module = self.model
+        if device.type == "cuda":
+            self.model.compile_step()
+        if world > 1:
+            self.module = DistributedDataParallel(self.model)
+        self.lr, self.ema_weight = torch.zeros((), device=device), torch.zeros((), device=device)
+        self.optimiser = self._optimiser()
+        self.data = Batch(*(torch.from_numpy(getattr(data, f.name)).to(device) for f in fields(data)))
+        self.augment = None
+        if training.augment != "none":
+            self.augment = Augment(recipe.problem, device, geometric_only=training.augment == "geometric")
+        # The graph records the default generator; elsewhere all processes share one stream for drawing batches.
+        self.draws = None if self.graphed else torch.Generator(device)
+        if self.draws is not None:
+            self.draws.manual_seed(_torch_seed(recipe.seed, "batches"))
+        torch.manual_seed(_torch_seed(recipe.seed, "dropout", rank))
+        self.slots = Slots(self.data[: training.batch // world], recipe.model.width, training) if training.carry else None
+        self.sums = torch.zeros(3, device=device)  # loss, solved boards (as a share), updates
+        self.step = 0
+        self._run: Callable[[], None] | None = None
+
+    def update(self) -> None:
+        """One optimiser step."""
+        training = self.recipe.training
+        self.lr.fill_(schedule(self.step, training))
+        self.ema_weight.fill_(1 - min(training.ema, (1 + self.step) / (10 + self.step)))
+        if self._run is None:
+            self._run = self._capture() if self.graphed else self._update
+        self._run()
+        self.step += 1
+
+    def _update(self) -> None:
+        training = self.recipe.training
+        batch, resume = self._draw()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+            trace: Trace = self.module(batch.inputs, training.recurrences, resume)
+        loss, _ = total_loss(trace, batch, self.recipe.problem, self.recipe.loss)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
+        self.optimiser.step()
+        with torch.no_grad():
+            self._average()
+            right = trace.logits_SLBVD[-1, -1].argmax(-1) == batch.solution
+            solved_B = (right | ~batch.labelled).all(-1)
+            if self.slots is not None:
+                self.slots.keep(trace, solved_B)
+            self.sums += torch.stack([loss.detach(), solved_B.float().mean(), torch.ones_like(loss)])
+
+    def _draw(self) -> tuple[Batch[Tensor], tuple[Tensor, Tensor] | None]:
+        """A batch for this process: its share of one that all processes draw alike."""
+        size = self.recipe.training.batch
+        mine = slice(self.rank * size // self.world, (self.rank + 1) * size // self.world)
+        rows = torch.randint(len(self.data), (size,), generator=self.draws, device=self.device)
+        batch = self.data[rows]
+        if self.augment is not None:
+            batch = self.augment(batch, self.draws)
+        if self.slots is None:
+            return batch[mine], None
+        chance = torch.rand(size, generator=self.draws, device=self.device)
+        return self.slots.refill(batch[mine], chance[mine])
+
+    def _average(self) -> None:
+        averaged, current = list(self.ema.parameters()), list(self.model.parameters())
+        difference = torch._foreach_sub(current, averaged)
+        torch._foreach_mul_(difference, self.ema_weight)
+        torch._foreach_add_(averaged, difference)
+
+    def _capture(self) -> Callable[[], None]:
+        """The update as one CUDA graph. Warming up trains a little; afterwards everything is put back."""
+        before = {name: tensor.clone() for name, tensor in self.tensors().items()}
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._update()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._update()
+        self.restore(before, self.step)
+        return graph.replay
+
+    def _optimiser(self) -> torch.optim.AdamW:
+        groups = decay_groups(self.model, self.recipe.training.weight_decay)
+        optimiser = torch.optim.AdamW(groups, lr=self.lr, betas=(0.9, 0.95), fused=True, capturable=self.graphed)
+        for parameter in self.model.parameters():  # there from the start, so that checkpoints can name it
+            optimiser.state[parameter] = {
+                "step": torch.zeros((), device=self.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        return optimiser
+
+    def read_metrics(self) -> dict[str, float]:
+        """Mean loss and share of solved boards since the last call, over all processes."""
+        if self.world > 1:
+            dist.all_reduce(self.sums)
+        loss, solved, updates = self.sums.tolist()
+        self.sums.zero_()
+        return {"loss": loss / updates, "train_board": solved / updates}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All state of the training as named tensors: what a checkpoint holds."""
+        found = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        found |= {f"ema.{name}": tensor for name, tensor in self.ema.state_dict().items()}
+        for name, parameter in self.model.named_parameters():
+            found |= {f"optimiser.{name}.{key}": value for key, value in self.optimiser.state[parameter].items()}
+        if self.slots is not None:
+            found |= {f"slots.{f.name}": getattr(self.slots.batch, f.name) for f in fields(Batch)}
+            found |= {"slots.state": self.slots.state_BVH, "slots.reset": self.slots.reset_B}
+        found |= {"sums": self.sums, "random.default": torch.get_rng_state()}
+        if self.draws is not None:
+            found["random.draws"] = self.draws.get_state()
+        if self.device.type == "cuda":
+            found["random.cuda"] = torch.cuda.get_rng_state(self.device)
+        return found
+
+    def agree(self, flag: bool) -> bool:
+        """The first process's opinion, so that all do the same."""
+        if self.world == 1:
+            return flag
+        shared = torch.tensor([flag], dtype=torch.int32, device=self.device)
+        dist.broadcast(shared, 0)
+        return bool(shared.item())
+
+    def gather(self) -> dict[str, Tensor]:
+        """The state of all processes: weights once, and each process's own slots and random state."""
+        found = self.tensors()
+        if self.world == 1:
+            return found
+        own = {name: tensor.cpu() for name, tensor in found.items() if name.startswith(OWN)}
+        everybody: list[dict[str, Tensor]] = [{} for _ in range(self.world)]
+        dist.all_gather_object(everybody, own)
+        return found | {f"{rank}/{name}": t for rank in range(self.world) for name, t in everybody[rank].items()}
+
+    @torch.no_grad()
+    def restore(self, tensors: dict[str, Tensor], step: int) -> None:
+        """Put state back that `tensors` or `gather` returned, in place."""
+        mine = f"{self.rank}/"
+        tensors = tensors | {name.removeprefix(mine): t for name, t in tensors.items() if name.startswith(mine)}
+        for name, tensor in self.tensors().items():
+            if not name.startswith("random."):
+                tensor.copy_(tensors[name])
+        torch.set_rng_state(tensors["random.default"].cpu())
+        if self.draws is not None:
+            self.draws.set_state(tensors["random.draws"].cpu())
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"].cpu(), self.device)
+        self.step = step
+
+
+def _torch_seed(seed: int, *names: str | int) -> int:
+    return int(stream(seed, *names).integers(2**63))

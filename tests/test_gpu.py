@@ -1,0 +1,72 @@
+"""On a CUDA device: the captured, compiled update does what the plain one on the CPU does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mull.data.streams import stream
+from mull.problem import Batch, NumpyBatch
+from mull.problems.sudoku import Sudoku
+from mull.recipes import Recipe, get_recipe
+from mull.trainer import Trainer
+
+pytestmark = pytest.mark.gpu
+
+
+def one_puzzle() -> NumpyBatch:
+    """A data set of one instance, so that what is drawn does not matter; the labels need not make a Sudoku."""
+    rng = stream(0, "gpu test")
+    solution = rng.integers(0, 9, (1, 81))
+    given = rng.random((1, 81)) < 0.3
+    tokens = np.where(given, solution + 1, 0).astype(np.uint8)
+    return Batch(tokens, solution, given, np.ones_like(given))
+
+
+def recipe(bf16: bool) -> Recipe:
+    base = get_recipe("sudoku-rrn.best")
+    training = replace(base.training, batch=8, recurrences=4, warmup=5, updates=30, augment="none", bf16=bf16)
+    return replace(base, problem=Sudoku(), training=replace(training, reset_solved=0.0, reset_unsolved=0.0))
+
+
+def curve(device: str, bf16: bool = False) -> list[float]:
+    trainer = Trainer(recipe(bf16), one_puzzle(), torch.device(device))
+    losses = []
+    for _ in range(30):
+        trainer.update()
+        losses.append(trainer.read_metrics()["loss"])
+    return losses
+
+
+def test_the_captured_update_follows_the_plain_one() -> None:
+    plain, captured = curve("cpu"), curve("cuda")
+    np.testing.assert_allclose(captured, plain, rtol=2e-2)
+    assert captured[-1] < 0.8 * captured[0]
+
+
+def test_bfloat16_stays_close() -> None:
+    np.testing.assert_allclose(curve("cuda", bf16=True), curve("cpu"), rtol=5e-2)
+
+
+def test_a_checkpoint_continues_on_the_device() -> None:
+    first = Trainer(recipe(False), one_puzzle(), torch.device("cuda"))
+    for _ in range(10):
+        first.update()
+    state = {name: tensor.detach().cpu().clone() for name, tensor in first.tensors().items()}
+    second = Trainer(recipe(False), one_puzzle(), torch.device("cuda"))
+    second.restore(state, 10)
+    for trainer in (first, second):
+        trainer.read_metrics()
+        for _ in range(10):
+            trainer.update()
+    assert abs(first.read_metrics()["loss"] - second.read_metrics()["loss"]) < 1e-3
+
+
+if __name__ == "__main__":  # for machines without pytest
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+            print(name, "passed")

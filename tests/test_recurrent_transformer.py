@@ -1,0 +1,138 @@
+"""The Recurrent Transformer against the paper's counts and a deliberately naive implementation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mull.models.embed import make_embedder
+from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
+from mull.problem import Hints, Images
+from mull.problems.sudoku import Sudoku
+
+PAPER = ModelConfig()
+OPTIONS = [
+    PAPER,
+    replace(PAPER, blocks=2, heads=2, width=32),
+    replace(PAPER, feedback=True, inject=True),
+    replace(PAPER, blocks=2, width=32, feedback=True, inject=True, positions=False),
+]
+
+
+def build(config: ModelConfig, box: int = 2) -> RecurrentTransformer:
+    """A float64 model whose weights are far from their initial values, so that every term matters."""
+    torch.manual_seed(0)
+    model = RecurrentTransformer(Sudoku(box), config).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model
+
+
+def naive(model: RecurrentTransformer, tokens: list[int], steps: int) -> np.ndarray:
+    """The appendix's equations for one instance with loops over tokens and heads; logits (S, L, V, D)."""
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    config = model.config
+
+    def norm(vector: np.ndarray, name: str) -> np.ndarray:
+        centred = vector - vector.sum() / len(vector)
+        deviation = math.sqrt((centred**2).sum() / len(vector) + 1e-5)
+        return centred / deviation * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def linear(vector: np.ndarray, name: str) -> np.ndarray:
+        return weights[f"{name}.weight"] @ vector + weights.get(f"{name}.bias", 0.0)
+
+    def softmax(scores: np.ndarray) -> np.ndarray:
+        powers = np.array([math.exp(score - scores.max()) for score in scores])
+        return powers / powers.sum()
+
+    embedded = [weights["embed.weight"][token].copy() for token in tokens]
+    if config.positions:
+        embedded = [vector + weights["positions"][place] for place, vector in enumerate(embedded)]
+    hidden, size, outputs = list(embedded), config.width // config.heads, []
+    for _ in range(steps):
+        row = []
+        for block in range(config.blocks):
+            at = f"blocks.{block}"
+            read = [norm(h, f"{at}.norm_attention") for h in hidden]
+            if config.inject:
+                read = [r + norm(e, "norm_context") for r, e in zip(read, embedded, strict=True)]
+            q, k, v = zip(*(np.split(linear(r, f"{at}.qkv"), 3) for r in read), strict=True)
+            after = []
+            for i in range(len(tokens)):
+                mixed = []
+                for head in range(config.heads):
+                    part = slice(head * size, (head + 1) * size)
+                    scores = np.array([q[i][part] @ k[j][part] / math.sqrt(size) for j in range(len(tokens))])
+                    attention = softmax(scores)
+                    mixed.append(sum(attention[j] * v[j][part] for j in range(len(tokens))))
+                star = hidden[i] + linear(np.concatenate(mixed), f"{at}.project")
+                inner = linear(norm(star, f"{at}.norm_mlp"), f"{at}.expand")
+                gelu = np.array([x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in inner])
+                after.append(star + linear(gelu, f"{at}.contract"))
+            hidden = after
+            row.append([linear(norm(h, "norm_out"), "output") for h in hidden])
+        if config.feedback:
+            hidden = [h + linear(softmax(x), "feedback") for h, x in zip(hidden, row[-1], strict=True)]
+        outputs.append(row)
+    return np.array(outputs)
+
+
+@pytest.mark.parametrize("config", OPTIONS)
+def test_matches_the_naive_implementation(config: ModelConfig) -> None:
+    model = build(config)
+    tokens = torch.randint(0, 5, (2, 16))
+    with torch.no_grad():
+        logits = model(tokens, 3).logits_SLBVD.numpy()
+    for row in range(2):
+        np.testing.assert_allclose(logits[:, :, row], naive(model, tokens[row].tolist(), 3), atol=1e-5)
+
+
+def test_counts_of_the_paper() -> None:
+    def count(config: ModelConfig) -> int:
+        return sum(p.numel() for p in RecurrentTransformer(Sudoku(), config).parameters())
+
+    assert count(PAPER) == 211_328
+    assert count(replace(PAPER, feedback=True, inject=True)) == 212_736
+
+
+def test_visual_model_has_the_papers_size() -> None:
+    embedder = make_embedder(Images(28, 28), 128)
+    assert embedder(torch.zeros(2, 81, 28, 28)).shape == (2, 81, 128)
+    visual = sum(p.numel() for p in embedder.parameters()) + 211_328 - 1_280
+    assert visual == 700_246  # the paper's 702k (701,526) counts a token table of 10 x 128 that images do not use
+
+
+def test_hints_are_embedded() -> None:
+    assert make_embedder(Hints(6), 16)(torch.ones(2, 49, 6, dtype=torch.uint8)).shape == (2, 49, 16)
+
+
+def test_attention_rows_are_distributions_and_do_not_change_the_logits() -> None:
+    model = build(OPTIONS[3])
+    tokens = torch.randint(0, 5, (2, 16))
+    plain, shown = model(tokens, 2), model(tokens, 2, attention=True)
+    assert shown.attention_SLBNVV is not None and shown.attention_SLBNVV.shape == (2, 2, 2, 4, 16, 16)
+    torch.testing.assert_close(shown.attention_SLBNVV.sum(-1), torch.ones(2, 2, 2, 4, 16, dtype=torch.float64))
+    torch.testing.assert_close(plain.logits_SLBVD, shown.logits_SLBVD)
+
+
+def test_resuming_from_a_state_continues_the_recurrence() -> None:
+    model = build(OPTIONS[2])
+    tokens = torch.randint(0, 5, (3, 16))
+    whole, first = model(tokens, 6), model(tokens, 4)
+    fresh = torch.tensor([False, True, False])
+    rest = model(tokens, 2, resume=(first.state_BVH, fresh))
+    torch.testing.assert_close(rest.logits_SLBVD[:, :, [0, 2]], whole.logits_SLBVD[4:, :, [0, 2]])
+    torch.testing.assert_close(rest.logits_SLBVD[:, :, 1], whole.logits_SLBVD[:2, :, 1])
+
+
+def test_dropout_acts_in_training_only() -> None:
+    model = build(PAPER)
+    tokens = torch.randint(0, 5, (1, 16))
+    torch.testing.assert_close(model(tokens, 1).logits_SLBVD, model(tokens, 1).logits_SLBVD)
+    model.train()
+    assert not torch.allclose(model(tokens, 1).logits_SLBVD, model(tokens, 1).logits_SLBVD)

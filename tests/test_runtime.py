@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mull import hub
+from mull.errors import CorruptFile, InvalidInput
+from mull.runtime import OnnxRuntime, Runtime, TorchRuntime, load_runtime
+from tiny import BOARD, PROBLEM, LookupRuntime, card, graphs, puzzle, write_tiny
+
+
+def inputs(*puzzles: str) -> np.ndarray:
+    return np.stack([PROBLEM.parse(text).inputs for text in puzzles])
+
+
+class TinyTorch(torch.nn.Module):
+    """The contract of a model with the least inside: remembers how often it was stepped, and in which mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4, generator=torch.Generator().manual_seed(0)))
+        self.modes: list[bool] = []
+
+    def start(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        assert tokens.dtype == torch.int64
+        embedded = tokens[:, :, None] * self.weight
+        return embedded, embedded
+
+    def step(self, state: torch.Tensor, context: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        self.modes.append(self.training)
+        after = state + context
+        return after, torch.stack([state, after])
+
+
+@pytest.mark.parametrize("context", [True, False])
+def test_onnx_equals_the_same_model_in_numpy(tmp_path: Path, context: bool) -> None:
+    onnx = load_runtime(write_tiny(tmp_path / "tiny.mull", context))
+    assert isinstance(onnx, OnnxRuntime)
+    batch = inputs(puzzle(1), puzzle(3), puzzle(5))
+    state, twin = onnx.start(batch), LookupRuntime()
+    expected = twin.start(batch)
+    for _ in range(6):
+        state, logits = onnx.step(state)
+        expected, wanted = twin.step(expected)
+        if context:
+            np.testing.assert_allclose(logits, wanted, rtol=1e-6)
+        else:
+            assert PROBLEM.check(batch, logits.argmax(axis=-1)).all()
+    assert logits.dtype == np.float32
+    assert len(state.tensors) == (2 if context else 1)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: OnnxRuntime(card(), *graphs().values()), lambda: TorchRuntime(TinyTorch(), PROBLEM)]
+)
+def test_rows_do_not_depend_on_their_batch(make: object) -> None:
+    runtime: Runtime = make()  # type: ignore[operator]
+    batch = inputs(puzzle(1), puzzle(3), puzzle(5), puzzle(7))
+    whole = runtime.start(batch)
+    assert len(whole) == 4
+    some = whole[np.array([3, 1])]
+    _, all_logits = runtime.step(whole, 3)
+    _, some_logits = runtime.step(some, 3)
+    np.testing.assert_allclose(some_logits, all_logits[[3, 1]], rtol=1e-6)
+
+
+def test_several_steps_at_once() -> None:
+    for runtime in (OnnxRuntime(card(), *graphs().values()), TorchRuntime(TinyTorch(), PROBLEM), LookupRuntime()):
+        start = runtime.start(inputs(puzzle(4)))
+        state = start
+        for _ in range(5):
+            state, logits = runtime.step(state)
+        np.testing.assert_allclose(logits, runtime.step(start, 5)[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_torch_evaluates_without_changing_the_model(training: bool) -> None:
+    model = TinyTorch().train(training)
+    runtime = TorchRuntime(model, PROBLEM)
+    _, logits = runtime.step(runtime.start(inputs(BOARD)))
+    assert isinstance(logits, np.ndarray)
+    assert logits.shape == (1, 16, 4)
+    assert model.modes == [False]
+    assert model.training is training
+
+
+def test_torch_takes_the_last_block() -> None:
+    model = TinyTorch()
+    runtime = TorchRuntime(model, PROBLEM)
+    state, logits = runtime.step(runtime.start(inputs(BOARD)))
+    np.testing.assert_array_equal(logits, state.tensors[0].numpy())
+
+
+def test_graphs_that_are_no_graphs(tmp_path: Path) -> None:
+    for wrong in ({"step.onnx": b"garbage"}, {"start.onnx": graphs()["step.onnx"]}):
+        hub.write_model(tmp_path / "wrong.mull", card(), {**graphs(), **wrong})
+        with pytest.raises(CorruptFile, match="graphs"):
+            load_runtime(tmp_path / "wrong.mull")
+
+
+def test_unknown_backend(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="auto, onnx or torch"):
+        load_runtime(write_tiny(tmp_path / "tiny.mull"), "jax")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", hub.shipped())
+def test_shipped_models_agree_in_torch_and_onnx(name: str) -> None:
+    path = hub.shipped()[name]
+    onnx, torch_runtime = load_runtime(path, "onnx"), load_runtime(path, "torch")
+    cells = onnx.problem.variables().count
+    tokens = np.random.default_rng(0).integers(0, onnx.problem.variables().values + 1, (4, cells)).astype(np.uint8)
+    ours, theirs = (runtime.step(runtime.start(tokens), 8)[1] for runtime in (onnx, torch_runtime))
+    np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max())

@@ -1,0 +1,196 @@
+"""The compiled Sudoku search against slow and simple versions of the same."""
+
+from __future__ import annotations
+
+import time
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mull.errors import InvalidInput
+from mull.problems import sudoku_search
+from mull.problems.sudoku import DEFAULT_GIVENS, Sudoku
+
+SEEDS = st.integers(0, 2**63 - 1)
+GOLDEN = [
+    "1300000000400230",
+    "120060800000920006790050020060000400000800600900005310600539000010000700000080000",
+]
+"""What the seed 1 gave when this was written, for 5 and for 26 givens."""
+
+
+def slow_count(tokens: np.ndarray, limit: int) -> int:
+    """Solutions of a 4x4 board by plain backtracking over the cells."""
+    peers = [np.flatnonzero(row) for row in Sudoku(box=2).adjacency() & ~np.eye(16, dtype=bool)]
+    board = tokens.tolist()
+    if any(board[cell] and any(board[peer] == board[cell] for peer in peers[cell]) for cell in range(16)):
+        return 0
+
+    def completions(cell: int, wanted: int) -> int:
+        if cell == 16:
+            return 1
+        if board[cell]:
+            return completions(cell + 1, wanted)
+        found = 0
+        for value in set(range(1, 5)) - {board[peer] for peer in peers[cell]}:
+            board[cell] = value
+            found += completions(cell + 1, wanted - found)
+            board[cell] = 0
+            if found >= wanted:
+                break
+        return found
+
+    return completions(0, limit)
+
+
+def transformed(sudoku: Sudoku, board: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A random symmetry: where each cell comes from, and the new name of each value."""
+    move = np.arange(len(board))
+    for table in sudoku.symmetries().permutations:
+        move = move[table[rng.integers(len(table))]]
+    return move, rng.permutation(sudoku.side)
+
+
+def slow_least_grid(solution: np.ndarray) -> bytes:
+    """The least equivalent 9x9 grid over every choice of first row and every order of columns."""
+    orders = list(permutations(range(3)))
+    columns = np.array(
+        [
+            [3 * stack + column for stack, order in zip(stacks, inner, strict=True) for column in order]
+            for stacks in orders
+            for inner in product(orders, repeat=3)
+        ]
+    )
+    best = bytes([10] * 81)
+    for grid in (solution.reshape(9, 9), solution.reshape(9, 9).T):
+        for top in range(9):
+            boards = grid[:, columns].swapaxes(0, 1)  # (1296, rows, columns)
+            names = boards[:, top].argsort(axis=1)
+            boards = np.take_along_axis(names[:, None], boards.reshape(-1, 1, 81), axis=2).reshape(-1, 9, 9)
+            first = boards[:, :, 0]
+            bands = first.reshape(-1, 3, 3).min(axis=2).repeat(3, axis=1)
+            order = (bands * 9 + first).argsort(axis=1)
+            boards = np.take_along_axis(boards, order[:, :, None], axis=1).reshape(-1, 81) + 1
+            best = min(best, min(map(bytes, boards.astype(np.uint8))))
+    return best
+
+
+@given(st.lists(st.integers(0, 4), min_size=16, max_size=16))
+def test_counts_any_small_board_as_backtracking_does(cells: list[int]) -> None:
+    tokens = np.array(cells)
+    assert sudoku_search.count_solutions(2, tokens, limit=5) == slow_count(tokens, 5)
+
+
+@given(SEEDS, st.integers(0, 16))
+def test_counts_boards_with_several_solutions(seed: int, givens: int) -> None:
+    rng = np.random.default_rng(seed)
+    tokens = sudoku_search.full_grid(2, seed) + 1
+    tokens[rng.permutation(16)[givens:]] = 0
+    assert sudoku_search.count_solutions(2, tokens, limit=300) == slow_count(tokens, 300)
+
+
+def test_an_empty_4x4_board_has_all_288_solutions() -> None:
+    assert sudoku_search.count_solutions(2, np.zeros(16), limit=1000) == 288
+
+
+@pytest.mark.parametrize(("box", "givens"), [(2, 4), (2, 16), (3, 24), (3, 34), (3, 81), (4, 110), (4, 95), (5, 400)])
+def test_makes_puzzles_with_one_solution_and_so_many_givens(box: int, givens: int) -> None:
+    sudoku = Sudoku(box=box)
+    for seed in range(1 if box == 5 else 5):
+        tokens, solution = sudoku_search.generate(box, givens, seed)
+        assert tokens.dtype == np.uint8 and solution.dtype == np.int64
+        assert (tokens > 0).sum() == givens
+        assert sudoku.check(tokens[None], solution[None]).all()
+        assert sudoku_search.count_solutions(box, tokens) == 1
+        found = sudoku_search.solve(box, tokens)
+        assert found is not None and (found == solution).all()
+
+
+def test_full_grids_are_valid_and_various() -> None:
+    for box, seeds in ((2, 3000), (3, 100), (4, 10), (5, 3)):
+        grids = np.stack([sudoku_search.full_grid(box, seed) for seed in range(seeds)])
+        assert Sudoku(box=box).check(grids + 1, grids).all()
+        assert len(np.unique(grids, axis=0)) == (288 if box == 2 else seeds)
+
+
+def test_solve_says_none_for_a_contradiction() -> None:
+    tokens = np.zeros(81, np.uint8)
+    tokens[[0, 1]] = 5
+    assert sudoku_search.solve(3, tokens) is None
+
+
+@pytest.mark.parametrize(
+    ("box", "givens", "message"),
+    [(3, 16, "has 17 to 81 givens, not 16"), (2, 3, "has 4 to 16"), (2, 17, "not 17"), (4, 60, "ask for more givens")],
+)
+def test_refuses_numbers_of_givens_out_of_reach(
+    box: int, givens: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sudoku_search.ATTEMPTS, 4, 2)
+    with pytest.raises(InvalidInput, match=message) as error:
+        sudoku_search.generate(box, givens, seed=0)
+    assert "\n" not in str(error.value)
+
+
+def test_a_seed_gives_the_same_puzzle_on_every_machine() -> None:
+    lines = [
+        Sudoku(box=2)._line(sudoku_search.generate(2, 5, 1)[0]),
+        Sudoku()._line(sudoku_search.generate(3, 26, 1)[0]),
+    ]
+    assert lines == GOLDEN
+    first, second = (sudoku_search.generate(4, 120, 7)[0] for _ in range(2))
+    assert (first == second).all()
+
+
+@settings(max_examples=25)
+@given(SEEDS)
+def test_equivalent_boards_share_their_key(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for box in (2, 3, 4):
+        sudoku = Sudoku(box=box)
+        tokens, solution = sudoku_search.generate(box, DEFAULT_GIVENS[box][1], seed)
+        move, names = transformed(sudoku, tokens, rng)
+        other_solution = names[solution[move]]
+        other_tokens = np.where(tokens[move] > 0, other_solution + 1, 0)
+        assert sudoku.check(other_tokens[None], other_solution[None]).all()
+        key = sudoku_search.canonical(box, tokens, solution)
+        assert sudoku_search.canonical(box, other_tokens, other_solution) == key
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_least_9x9_grid_is_the_least_of_all(seed: int) -> None:
+    solution = sudoku_search.full_grid(3, seed)
+    assert sudoku_search.canonical(3, solution, solution) == slow_least_grid(solution)
+
+
+def test_a_regular_grid_has_the_least_form_too() -> None:
+    rows, columns = np.divmod(np.arange(81), 9)
+    solution = (3 * (rows % 3) + rows // 3 + columns) % 9
+    assert sudoku_search.canonical(3, solution, solution) == slow_least_grid(solution)
+
+
+@pytest.mark.parametrize(("box", "count"), [(3, 300), (4, 40), (5, 8)])
+def test_unrelated_grids_have_different_keys(box: int, count: int) -> None:
+    grids = np.stack([sudoku_search.full_grid(box, seed) for seed in range(count)])
+    assert len(np.unique(sudoku_search.canonical_many(box, grids, grids), axis=0)) == count
+
+
+def test_4x4_keys_are_of_puzzles() -> None:
+    """All 288 solved 4x4 grids fall into two classes, of 96 and 192 grids; puzzles into many more."""
+    puzzles, solutions = zip(*(sudoku_search.generate(2, 5, seed) for seed in range(400)), strict=True)
+    grids = np.stack(solutions) + 1
+    assert len(np.unique(sudoku_search.canonical_many(2, grids, grids), axis=0)) == 2
+    assert len(np.unique(sudoku_search.canonical_many(2, np.stack(puzzles), grids), axis=0)) > 50
+
+
+def test_makes_hundreds_of_9x9_puzzles_a_second() -> None:
+    sudoku = Sudoku()
+    rng = np.random.default_rng(0)
+    sudoku.generate(rng)
+    start = time.process_time()
+    for _ in range(200):
+        sudoku.generate(rng)
+    assert 200 / (time.process_time() - start) >= 200

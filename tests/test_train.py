@@ -1,0 +1,175 @@
+"""Training: it learns, resumes bit for bit after a kill, and gives the same curve in one process as in two."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mull import checkpoint
+from mull.data import sets
+from mull.errors import InvalidInput
+from mull.problem import Batch
+from mull.recipes import Data, Recipe, Training, get_recipe
+from mull.train import train
+from mull.trainer import Slots, Trainer, decay_groups, schedule
+
+RUN = """
+import sys
+from pathlib import Path
+from mull.recipes import get_recipe, override
+from mull.train import train
+train(override(get_recipe("sudoku-4x4"), sys.argv[3:]), Path(sys.argv[1]), "cpu", resume=sys.argv[2] == "resume")
+"""
+SMALL = ["train.count=200", "valid.count=20", "width=32", "batch=16", "recurrences=3", "validate_steps=4", "warmup=5"]
+
+
+def small_recipe(**training: object) -> Recipe:
+    base = get_recipe("sudoku-4x4")
+    settings = {"updates": 40, "batch": 16, "recurrences": 4, "warmup": 5, "validate_every": 20, "validate_steps": 8}
+    return replace(
+        base,
+        train=Data("sudoku-4x4_train", 100),
+        valid=Data("sudoku-4x4_valid", 20),
+        model=replace(base.model, width=32),
+        training=replace(base.training, **{**settings, **training}),
+    )
+
+
+def command(out: Path, mode: str, *settings: str) -> list[str]:
+    return [sys.executable, "-c", RUN, str(out), mode, *SMALL, *settings]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def losses(out: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_few_puzzles_are_learned_by_heart() -> None:
+    recipe = small_recipe(updates=300, augment="none", learning_rate=3e-3)
+    data = sets.load("sudoku-4x4_train", 32)
+    trainer = Trainer(recipe, data, torch.device("cpu"))
+    trainer.update()
+    first = trainer.read_metrics()["loss"]
+    for _ in range(250):
+        trainer.update()
+    trainer.read_metrics()
+    for _ in range(20):
+        trainer.update()
+    last = trainer.read_metrics()
+    assert last["loss"] < 0.5 * first
+    assert last["train_board"] > 0.95
+
+
+def test_a_run_leaves_its_files_and_says_where_it_came_from(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    class Report:
+        def begin(self, recipe: Recipe, total_steps: int, start_step: int) -> None:
+            assert (total_steps, start_step) == (40, 0)
+
+        def progress(self, step: int, metrics: dict[str, float]) -> None:
+            seen.append(step)
+            assert {"loss", "puzzles_per_s"} <= metrics.keys()
+
+        def end(self, summary: dict[str, object]) -> None:
+            assert summary["step"] == 40
+
+    train(small_recipe(), tmp_path / "run", "cpu", report=Report())
+    assert seen[-1] == 40
+    recipe = json.loads((tmp_path / "run" / "recipe.json").read_text())
+    assert recipe["training"]["updates"] == 40
+    assert {"commit", "torch", "hardware", "command"} <= recipe["provenance"].keys()
+    tensors, about = checkpoint.load(tmp_path / "run" / "best.safetensors")
+    assert about["valid_board"] >= 0 and "blocks.0.qkv.weight" in tensors
+    assert list((tmp_path / "run" / "tensorboard").glob("events*"))
+    with pytest.raises(InvalidInput, match="--resume"):
+        train(small_recipe(), tmp_path / "run", "cpu")
+    with pytest.raises(InvalidInput, match="other settings"):
+        train(small_recipe(updates=50), tmp_path / "run", "cpu", resume=True)
+    with pytest.raises(InvalidInput, match="nothing to resume"):
+        train(small_recipe(), tmp_path / "empty", "cpu", resume=True)
+
+
+def test_killed_and_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
+    settings = ["updates=60", "validate_every=15", "carry=0.5", "dropout=0.1", "checkpoint_seconds=0"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(command(whole, "new", *settings), check=True, env=environment())
+    process = subprocess.Popen(command(killed, "new", *settings), env=environment())
+    while not (killed / "checkpoint.safetensors").exists():
+        assert process.poll() is None, "the training ended before it was killed"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    stopped = checkpoint.load(killed / "checkpoint.safetensors")[1]["step"]
+    assert 0 < stopped < 60
+    subprocess.run(command(killed, "resume", *settings), check=True, env=environment())
+    for name in ("checkpoint.safetensors", "best.safetensors"):
+        ours, theirs = (checkpoint.load(out / name)[0] for out in (whole, killed))
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+    assert losses(whole) == losses(killed)
+
+
+def test_two_processes_follow_one(tmp_path: Path) -> None:
+    settings = ["updates=20", "validate_every=10", "carry=0.5", "dropout=0.0", "checkpoint_seconds=1000"]
+    subprocess.run(command(tmp_path / "one", "new", *settings), check=True, env=environment())
+    script = tmp_path / "run.py"
+    script.write_text(RUN)
+    arguments = [str(script), str(tmp_path / "two"), "new", *SMALL, *settings]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    subprocess.run([*launch, *arguments], check=True, env=environment(), capture_output=True)
+    np.testing.assert_allclose(losses(tmp_path / "one"), losses(tmp_path / "two"), rtol=1e-4)
+    tensors, _ = checkpoint.load(tmp_path / "two" / "checkpoint.safetensors")
+    assert "1/slots.state" in tensors  # each process's own state is in the checkpoint
+
+
+def test_slots_carry_their_puzzles_and_states() -> None:
+    batch = Batch(*(torch.zeros(4, 3, dtype=torch.long) for _ in range(4)))
+    slots = Slots(batch, width=2, training=Training(carry=0.5, reset_solved=1.0, reset_unsolved=0.0))
+    one = Batch(*(torch.full((4, 3), 1) for _ in range(4)))
+    two = Batch(*(torch.full((4, 3), 2) for _ in range(4)))
+    got, (_, fresh) = slots.refill(one, torch.full((4,), 0.5))
+    assert fresh.all() and (got.inputs == 1).all()
+
+    class Trace:
+        state_BVH = torch.ones(4, 3, 2)
+
+    slots.keep(Trace(), torch.tensor([True, False, True, False]))  # type: ignore[arg-type]
+    got, (state, fresh) = slots.refill(two, torch.full((4,), 0.5))
+    assert fresh.tolist() == [True, False, True, True]  # solved, carried, and two that never carry
+    assert got.inputs[:, 0].tolist() == [2, 1, 2, 2]
+    assert (state[1] == 1).all()
+
+
+def test_schedule_and_decay() -> None:
+    training = Training(updates=100, warmup=10, learning_rate=1.0)
+    rates = [schedule(step, training) for step in range(101)]
+    assert rates[0] == 0.1 and max(rates) == rates[9] == rates[10] == 1.0 and rates[100] == 0.0
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    trainer = Trainer(small_recipe(), sets.load("sudoku-4x4_train", 16), torch.device("cpu"))
+    decayed, others = decay_groups(trainer.model, 0.1)
+    assert len(decayed["params"]) == 6 and decayed["weight_decay"] == 0.1  # type: ignore[arg-type]
+    assert others["weight_decay"] == 0.0
+
+
+def test_the_average_follows_quickly_at_first() -> None:
+    trainer = Trainer(small_recipe(ema=0.999), sets.load("sudoku-4x4_train", 16), torch.device("cpu"))
+    start = trainer.model.output.weight.detach().clone()
+    for _ in range(30):
+        trainer.update()
+    moved = (trainer.model.output.weight - start).norm()
+    behind = (trainer.model.output.weight - trainer.ema.output.weight).norm()
+    assert behind < 0.5 * moved
