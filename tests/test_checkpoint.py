@@ -42,8 +42,8 @@ def test_any_altered_byte_or_cut_is_noticed(saved: Path, data: st.DataObject) ->
     broken.write_bytes(content)
     try:
         tensors, metadata = checkpoint.load(broken)
-    except CorruptFile as error:
-        assert "\n" not in str(error)
+    except CorruptFile:
+        pass
     else:  # white space that pads the header, or a spelling of the same content
         assert metadata == {"step": 7} and tensors["x"].sum() == 66
 

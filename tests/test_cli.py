@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import mull
 from mull import hub
 from mull.cli import main
 from tiny import BOARD, OTHER, puzzle, write_tiny
@@ -35,12 +36,6 @@ def run(model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypa
         return code, out, error.splitlines()
 
     return solve
-
-
-def process(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "mull", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
 
 
 def complaint(result: tuple[int, str, list[str]]) -> str:
@@ -226,9 +221,23 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["--help"], ["solve", "-h"]):
         assert main(arguments) == 0
         assert "Usage: mull" in capsys.readouterr().out
-    result = process("--version")
-    assert result.returncode == 0 or find_spec("mull") is not None
-    assert "Traceback" not in result.stderr
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"mull {mull.__version__}\n"
+    result = subprocess.run([sys.executable, "-m", "mull", "--version"], capture_output=True, env=environment())
+    assert result.stdout.startswith(b"mull ")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_givens_are_bold_on_a_terminal(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for no_color, bold in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", no_color)
+        monkeypatch.setattr(sys, "stdout", Terminal())
+        assert main(["solve", "--model", model, puzzle(2)]) == 0
+        assert ("\x1b[1m" in sys.stdout.getvalue()) is bold  # type: ignore[attr-defined]
 
 
 def test_show(model: str, capsys: pytest.CaptureFixture[str]) -> None:

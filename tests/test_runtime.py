@@ -94,6 +94,15 @@ def test_torch_takes_the_last_block() -> None:
     np.testing.assert_array_equal(logits, state.tensors[0].numpy())
 
 
+@pytest.mark.gpu
+def test_rows_on_the_gpu() -> None:
+    runtime = TorchRuntime(TinyTorch(), PROBLEM, device="cuda")
+    whole = runtime.start(inputs(puzzle(1), puzzle(3), puzzle(5)))
+    assert whole.tensors[0].is_cuda
+    _, some_logits = runtime.step(whole[np.flatnonzero([True, False, True])], 3)
+    np.testing.assert_allclose(some_logits, runtime.step(whole, 3)[1][[0, 2]], rtol=1e-5)
+
+
 def test_graphs_that_are_no_graphs(tmp_path: Path) -> None:
     for wrong in ({"step.onnx": b"garbage"}, {"start.onnx": graphs()["step.onnx"]}):
         hub.write_model(tmp_path / "wrong.mull", card(), {**graphs(), **wrong})

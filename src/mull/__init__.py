@@ -35,9 +35,12 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("mull")
+        try:
+            return version("mull")
+        except PackageNotFoundError:  # run from a source tree
+            return "unknown"
     if name not in _HOMES:
         raise AttributeError(f"module 'mull' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -87,15 +87,18 @@ def options(
         print(context.get_help())
 
 
-Model = Annotated[str, typer.Option("--model", "-m", help="A model that ships, or a model file.")]
-Steps = Annotated[int | None, typer.Option(min=1, help="Recurrences at most.")]
+Model = Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="A model that ships, or a model file.")]
+Steps = Annotated[int | None, typer.Option(min=1, metavar="N", help="Recurrences at most.")]
 
 
 @app.command()
 def solve(
-    puzzles: Annotated[list[str] | None, typer.Argument(metavar="[PUZZLE]...", help="0 or . is an empty cell.")] = None,
+    puzzles: Annotated[list[str] | None, typer.Argument(metavar="PUZZLE", help="0 or . is an empty cell.")] = None,
     file: Annotated[
-        str | None, typer.Option("-f", "--file", help="A file with one puzzle a line, or a CSV; - for standard input.")
+        str | None,
+        typer.Option(
+            "-f", "--file", metavar="FILE", help="A file with one puzzle a line, or a CSV; - for standard input."
+        ),
     ] = None,
     model: Model = "sudoku",
     steps: Steps = None,
@@ -119,10 +122,14 @@ def solve(
 
 @app.command()
 def train(
-    recipe: Annotated[str, typer.Argument(help="See: mull list recipes.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/RECIPE if not given.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; a GPU where there is one.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="See: mull list recipes.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the run; runs/RECIPE if not given.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="D", help="cpu, cuda, cuda:1; a GPU where there is one.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Seed of everything random.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
 ) -> None:
@@ -138,10 +145,10 @@ def train(
 
 @app.command("eval")
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model that ships, or a model file.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that ships, or a model file.")],
     data: Annotated[str | None, typer.Option(metavar="NAME|FILE", help="See: mull list data.")] = None,
     steps: Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of recurrences.")] = "16,32,64",
-    device: Annotated[str | None, typer.Option(help="Use torch, on this device.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="D", help="Use torch, on this device.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
 ) -> None:
     """Measure a model's accuracy on a data set, by number of recurrences."""
@@ -152,10 +159,10 @@ def evaluate(
 
 @app.command("data")
 def make_data(
-    name: Annotated[str, typer.Argument(help="See: mull list data.")],
-    count: Annotated[int | None, typer.Option(min=1, help="How many puzzles.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of generated puzzles.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="A CSV file; standard output if not given.")] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="See: mull list data.")],
+    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many puzzles.")] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of generated puzzles.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="A CSV file; standard output if not given.")] = None,
 ) -> None:
     """Write puzzles and their solutions as CSV."""
     from mull.data import sets
@@ -170,8 +177,10 @@ def make_data(
 
 @app.command()
 def export(
-    model: Annotated[str, typer.Argument(help="The folder of a run, its best.safetensors, or a model.")],
-    out: Annotated[Path, typer.Option(help="The model file to write: NAME.mull.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="The folder of a run, its best.safetensors, or a model.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The model file to write: NAME.mull.")],
 ) -> None:
     """Write a model file that solves without torch."""
     from mull.export import export_model
@@ -182,7 +191,7 @@ def export(
 
 @app.command()
 def show(
-    puzzle: Annotated[str, typer.Argument(help="0 or . is an empty cell.")],
+    puzzle: Annotated[str, typer.Argument(metavar="PUZZLE", help="0 or . is an empty cell.")],
     out: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the recurrences into a picture.")] = None,
     model: Model = "sudoku",
     steps: Steps = None,

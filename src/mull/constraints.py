@@ -95,7 +95,7 @@ class Cardinality(Constraint):
 
     @cached_property
     def _members(self) -> tuple[IntArray, BoolArray]:
-        """(G, A): each group's variables once, -1 elsewhere; and whether all atoms of that variable are in the group."""
+        """(G, A): each group's variables once, -1 elsewhere; and whether all atoms of it are in the group."""
         variables = np.sort(np.where(self.atoms >= 0, self.atoms // self.values, -1), axis=1)
         first = variables >= 0
         first[:, 1:] &= variables[:, 1:] != variables[:, :-1]

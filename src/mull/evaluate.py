@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,18 @@ from mull.runtime import Runtime
 
 
 def predict(runtime: Runtime, inputs: NDArray[Any], steps: Sequence[int], batch_size: int = 256) -> IntArray:
-    """The answers (len(steps), B, V) after each number of recurrences."""
-    found: list[IntArray] = []
-    for begin in range(0, len(inputs), batch_size):
+    """The answers (len(steps), B, V) after each number of recurrences, from one pass."""
+
+    def run(begin: int) -> IntArray:
         state = runtime.start(inputs[begin : begin + batch_size])
         answers, done = {}, 0
         for step in sorted(set(steps)):
             state, logits = runtime.step(state, step - done)
             answers[step], done = logits.argmax(-1), step
-        found.append(np.stack([answers[step] for step in steps]))
-    return np.concatenate(found, axis=1)
+        return np.stack([answers[step] for step in steps])
+
+    with ThreadPoolExecutor(runtime.workers) as pool:
+        return np.concatenate(list(pool.map(run, range(0, len(inputs), batch_size))), axis=1)
 
 
 def metrics(answers_BV: IntArray, batch: NumpyBatch) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import warnings
 from dataclasses import asdict
@@ -150,6 +149,5 @@ def _graph(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str]) -> 
         )
     if program is None:
         raise RuntimeError("the exporter returned no program")
-    buffer = io.BytesIO()
-    program.save(buffer)
-    return buffer.getvalue()
+    content: bytes = program.model_proto.SerializeToString()
+    return content

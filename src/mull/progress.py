@@ -134,23 +134,31 @@ def learning_curve(rows: Sequence[dict[str, float]], width: int = 64) -> str:
     if len(losses) > 1:
         panels.append(panel("loss, log scale", losses, lambda y: f"{math.exp(y):.3g}", width))
     if len(boards) > 1:
-        panels.append(panel("boards", boards, lambda y: f"{100 * y:.1f} %", width))
+        panels.append(panel("boards", boards, lambda y: f"{100 * y:.1f} %", width, floor=0.0))
     return "\n".join(panels)
 
 
 def panel(
-    title: str, points: Sequence[tuple[float, float]], label: Callable[[float], str], width: int, height: int = 6
+    title: str,
+    points: Sequence[tuple[float, float]],
+    label: Callable[[float], str],
+    width: int,
+    height: int = 6,
+    floor: float = math.inf,
 ) -> str:
-    """Points (x, y) as a bar chart of `width` columns: the last y in each column's stretch of x."""
+    """Points (x, y) as a bar chart of `width` columns: the last y in each column's stretch of x.
+
+    Bars begin at the least y, or at `floor` if that is lower.
+    """
     blocks = BLOCKS if _prints(BLOCKS) else " " * 4 + "#" * 5
     first, last = points[0][0], points[-1][0]
-    low, high = min(y for _, y in points), max(y for _, y in points)
+    low, high = min(floor, *(y for _, y in points)), max(y for _, y in points)
     heights, place = [], 0
     for column in range(width):
         limit = first + (last - first) * (column + 1) / width
         while place + 1 < len(points) and points[place + 1][0] <= limit:
             place += 1
-        share = (points[place][1] - low) / (high - low) if high > low else 1.0
+        share = (points[place][1] - low) / (high - low) if high > low else 0.0
         heights.append(max(1, round(share * 8 * height)))
     margin = max(len(label(low)), len(label(high)))
     lines = [title]

@@ -150,7 +150,10 @@ def load_runtime(path: Path, backend: Backend = "auto", device: str | None = Non
 
     card, members = read_model(path, ("weights.safetensors",))
     model = model_from_weights(card.problem, dict(card.model), members["weights.safetensors"])
-    return TorchRuntime(model, card.problem, card, device)
+    try:
+        return TorchRuntime(model, card.problem, card, device)
+    except (RuntimeError, AssertionError) as error:  # torch's ways to say that there is no such device
+        raise InvalidInput(f"cannot use the device {device!r}: {str(error).splitlines()[0]}") from error
 
 
 def usable_cores() -> int:

@@ -47,13 +47,25 @@ def train(
 ) -> Path:
     """Run a recipe; the averaged weights that did best on validation data end up in `out/best.safetensors`."""
     with distributed() as (rank, world):
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        where = _device(device)
         data = sets.load(recipe.train.name, recipe.train.count, seed=recipe.seed)
-        trainer = Trainer(recipe, data, torch.device(device), rank, world)
+        trainer = Trainer(recipe, data, where, rank, world)
         log = RunLog(out, recipe, trainer, report if rank == 0 else None, resume)
         valid = sets.load(recipe.valid.name, recipe.valid.count, seed=recipe.seed)
         loop(recipe, trainer, log, valid)
     return out
+
+
+def _device(name: str | None) -> torch.device:
+    """The device to train on: the named one, or a GPU where there is one."""
+    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidInput(f"cannot train on the device {name!r}: {reason}") from error
+    return device
 
 
 def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> None:
@@ -67,7 +79,7 @@ def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> No
         validating = last or trainer.step % settings.validate_every == 0
         if not validating and trainer.step % log.every:
             continue
-        row = trainer.read_metrics()
+        row = log.measure()
         if validating:
             row["valid_board"] = validate(trainer, valid, settings.validate_steps)
         log.write(row)
@@ -124,11 +136,16 @@ class RunLog:
         if self.report:
             self.report.begin(self.recipe, self.recipe.training.updates, self.trainer.step)
 
+    def measure(self) -> dict[str, float]:
+        """A row for the log: the means, and the speed, since the last row."""
+        means, step = self.trainer.read_metrics(), self.trainer.step  # reading waits for the device
+        now = time.monotonic()
+        rate = (step - self.lap_step) * self.recipe.training.batch / max(now - self.lap, 1e-9)
+        return {"step": step, "seconds": round(self.seconds + now - self.started, 2), "puzzles_per_s": rate, **means}
+
     def write(self, row: dict[str, float]) -> None:
         """Add a row to the log; keep the weights if they are the best so far."""
-        now, step = time.monotonic(), self.trainer.step
-        rate = (step - self.lap_step) * self.recipe.training.batch / max(now - self.lap, 1e-9)
-        row = {"step": step, "seconds": round(self.seconds + now - self.started, 2), "puzzles_per_s": rate, **row}
+        step = self.trainer.step
         self.rows.append(row)
         if row.get("valid_board", -1.0) >= self.best and "valid_board" in row:
             self.best = row["valid_board"]
@@ -176,4 +193,4 @@ def _tensorboard(out: Path) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(out / "tensorboard"))  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(out / "tensorboard"))

@@ -62,14 +62,16 @@ OWN = ("slots.", "random.")
 
 
 class Slots:
-    """The places of a batch. Some carry their puzzle and state into the next update, so that training sees late states."""
+    """The places of a batch. Some carry puzzle and state into the next update, so that training sees late states."""
 
-    def __init__(self, batch: Batch[Tensor], width: int, training: Training) -> None:
+    def __init__(self, batch: Batch[Tensor], width: int, training: Training, rank: int = 0, world: int = 1) -> None:
+        """Empty slots shaped like `batch`; slot i of this process is slot `i * world + rank` of the whole batch."""
         self.training = training
+        place_B = torch.arange(len(batch), device=batch.solution.device) * world + rank
         self.batch = Batch(*(torch.zeros_like(getattr(batch, f.name)) for f in fields(batch)))
         self.state_BVH = torch.zeros(*batch.solution.shape, width, device=batch.solution.device)
         self.reset_B = torch.ones(len(batch), device=batch.solution.device)
-        self.carrying_B = torch.arange(len(batch), device=batch.solution.device) < training.carry * len(batch)
+        self.carrying_B = place_B < training.carry * len(batch) * world
 
     def refill(self, new: Batch[Tensor], chance_B: Tensor) -> tuple[Batch[Tensor], tuple[Tensor, Tensor]]:
         """The batch to train on, and the states to resume from: a slot takes a new puzzle with its reset chance."""
@@ -90,6 +92,7 @@ class Trainer:
     """Model, averaged model, optimiser and data on one device; `update()` makes one optimiser step."""
 
     def __init__(self, recipe: Recipe, data: NumpyBatch, device: torch.device, rank: int = 0, world: int = 1) -> None:
+        """A training at its first update, of process `rank` among `world`."""
         self.recipe, self.device, self.rank, self.world = recipe, device, rank, world
         training = recipe.training
         self.bf16 = training.bf16 and device.type == "cuda"
@@ -115,7 +118,7 @@ class Trainer:
         if self.draws is not None:
             self.draws.manual_seed(_torch_seed(recipe.seed, "batches"))
         torch.manual_seed(_torch_seed(recipe.seed, "dropout", rank))
-        self.slots = Slots(self.data[: training.batch // world], recipe.model.width, training) if training.carry else None
+        self.slots = self._slots() if training.carry else None
         self.sums = torch.zeros(3, device=device)  # loss, solved boards (as a share), updates
         self.step = 0
         self._run: Callable[[], None] | None = None
@@ -151,7 +154,7 @@ class Trainer:
     def _draw(self) -> tuple[Batch[Tensor], tuple[Tensor, Tensor] | None]:
         """A batch for this process: its share of one that all processes draw alike."""
         size = self.recipe.training.batch
-        mine = slice(self.rank * size // self.world, (self.rank + 1) * size // self.world)
+        mine = slice(self.rank, None, self.world)
         rows = torch.randint(len(self.data), (size,), generator=self.draws, device=self.device)
         batch = self.data[rows]
         if self.augment is not None:
@@ -162,15 +165,14 @@ class Trainer:
         return self.slots.refill(batch[mine], chance[mine])
 
     def _average(self) -> None:
-        averaged, current = list(self.ema.parameters()), list(self.model.parameters())
-        difference = torch._foreach_sub(current, averaged)
-        torch._foreach_mul_(difference, self.ema_weight)
-        torch._foreach_add_(averaged, difference)
+        averaged: list[Tensor] = [parameter.data for parameter in self.ema.parameters()]
+        current: list[Tensor] = [parameter.data for parameter in self.model.parameters()]
+        torch._foreach_lerp_(averaged, current, [self.ema_weight] * len(averaged))
 
     def _capture(self) -> Callable[[], None]:
         """The update as one CUDA graph. Warming up trains a little; afterwards everything is put back."""
         before = {name: tensor.clone() for name, tensor in self.tensors().items()}
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
@@ -181,6 +183,10 @@ class Trainer:
             self._update()
         self.restore(before, self.step)
         return graph.replay
+
+    def _slots(self) -> Slots:
+        rows = torch.zeros(self.recipe.training.batch // self.world, dtype=torch.long, device=self.device)
+        return Slots(self.data[rows], self.recipe.model.width, self.recipe.training, self.rank, self.world)
 
     def _optimiser(self) -> torch.optim.AdamW:
         groups = decay_groups(self.model, self.recipe.training.weight_decay)

@@ -12,12 +12,11 @@ import urllib.request
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mull.data.registry import EXTERNAL, Download, ExternalSet, folder
+from mull.data.tables import digit_lines
 from mull.errors import UserError, unknown
 from mull.files import write_bytes
 
@@ -106,7 +105,7 @@ def _satnet(content: bytes, home: Download) -> bytes:
         tokens = np.where(onehot.any(axis=-1), onehot.argmax(axis=-1) + 1, 0)
         boards.append(tokens.reshape(len(tokens), -1))
     first, last = map(int, home.member.split(":"))
-    return HEADER + lines(*(board[first:last] for board in boards))
+    return HEADER + digit_lines(*(board[first:last] for board in boards))
 
 
 def _royle(content: bytes, home: Download) -> bytes:
@@ -124,16 +123,9 @@ def _royle(content: bytes, home: Download) -> bytes:
     for split in ("valid", "test"):
         batch = load(f"rrn_{split}")
         known |= {key.tobytes(): split for key in sudoku_search.canonical_many(3, batch.inputs, batch.solution)}
-    rows = lines(puzzles, solutions + 1).split()
+    rows = digit_lines(puzzles, solutions + 1).split()
     splits = [known.get(key, "train").encode() for key in keys]
     return b"puzzle,solution,split\n" + b"".join(b"%s,%s\n" % pair for pair in zip(rows, splits, strict=True))
-
-
-def lines(puzzles: NDArray[Any], solutions: NDArray[Any]) -> bytes:
-    """CSV lines of boards (B, V) whose tokens are single digits."""
-    comma, newline = np.full((len(puzzles), 1), ord(","), np.uint8), np.full((len(puzzles), 1), ord("\n"), np.uint8)
-    digits = [(board + ord("0")).astype(np.uint8) for board in (puzzles, solutions)]
-    return np.hstack([digits[0], comma, digits[1], newline]).tobytes()
 
 
 CONVERSIONS: dict[str, Callable[[bytes, Download], bytes]] = {

@@ -72,9 +72,9 @@ class Block(nn.Module):
 
     def forward(self, state_BVH: Tensor, context_BVH: Tensor | None) -> Tensor:
         """One application of the block."""
-        heads = self._heads(state_BVH, context_BVH)
+        query, key, value = self._heads(state_BVH, context_BVH)
         drop = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(*heads, dropout_p=drop).transpose(1, 2).flatten(2)
+        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=drop).transpose(1, 2).flatten(2)
         state_BVH = state_BVH + F.dropout(self.project(mixed), self.dropout, self.training)
         hidden = F.gelu(self.expand(self.norm_mlp(state_BVH)))
         return state_BVH + F.dropout(self.contract(hidden), self.dropout, self.training)
@@ -84,12 +84,13 @@ class Block(nn.Module):
         query, key, _ = self._heads(state_BVH, context_BVH)
         return (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
 
-    def _heads(self, state_BVH: Tensor, context_BVH: Tensor | None) -> tuple[Tensor, ...]:
+    def _heads(self, state_BVH: Tensor, context_BVH: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value, each (B, N, V, H / N)."""
         normed = self.norm_attention(state_BVH)
         if context_BVH is not None:
             normed = normed + context_BVH
-        qkv = self.qkv(normed).unflatten(-1, (3, self.heads, -1))
-        return tuple(part.transpose(1, 2) for part in qkv.unbind(-3))
+        query, key, value = self.qkv(normed).unflatten(-1, (3, self.heads, -1)).transpose(1, 3).unbind(2)
+        return query, key, value
 
 
 class RecurrentTransformer(nn.Module):

@@ -1,4 +1,7 @@
-"""Sudoku recipes. `.paper`: the paper's setting and no other knowledge; `.best`: anything honest on the same puzzles."""
+"""Sudoku recipes.
+
+`.paper`: the paper's data and model and no other knowledge; `.best`: anything honest on the same puzzles.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def sudoku_4x4() -> Recipe:
         test=Data("sudoku-4x4_test", 1_000),
         model=ModelConfig(width=64, heads=4, dropout=0.0, feedback=True, inject=True),
         training=Training(
-            updates=1_000,
+            updates=800,
             batch=128,
             recurrences=8,
             learning_rate=3e-3,
@@ -80,7 +83,7 @@ def sudoku_rrn_best() -> Recipe:
         description="RRN puzzles (180k), all symmetries, carried slots, feedback, injection",
         model=ModelConfig(dropout=0.0, feedback=True, inject=True),
         training=Training(
-            updates=20_000,
+            updates=30_000,
             batch=1024,
             recurrences=16,
             learning_rate=2e-3,
