@@ -41,6 +41,8 @@ class ModelConfig:
     """Dropout on embeddings, attention and both residual branches."""
     positions: bool = True
     """Learned positional embedding; without it the model cannot tell variables apart (an ablation)."""
+    embedding_std: float | None = None
+    """Deviation of the initial token and positional embeddings; None is the paper's: 0.02, and zero for positions."""
     feedback: bool = False
     """Feed each recurrence's prediction back into the state (not in the paper)."""
     inject: bool = False
@@ -109,6 +111,14 @@ class RecurrentTransformer(nn.Module):
         self.norm_context = nn.LayerNorm(config.width) if config.inject else None
         self._step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self.step
         self.apply(_initialise)
+        self._initialise_embeddings()
+
+    def _initialise_embeddings(self) -> None:
+        std = self.config.embedding_std
+        if std is not None and self.positions is not None:
+            nn.init.normal_(self.positions, std=std)
+        if std is not None and isinstance(self.embed, nn.Embedding):
+            nn.init.normal_(self.embed.weight, std=std)
 
     def start(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The first state, and the context that every recurrence may look at again."""
