@@ -6,8 +6,8 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 PIP_ARGS ?= --quiet --disable-pip-version-check
-# 17 givens, the fewest that a Sudoku with one solution can have.
-PUZZLE ?= 000000010400000000020000000000050407008000300001090000300400200050100000000806000
+# From the RRN test set: 17 givens, the fewest that a Sudoku with one solution can have.
+PUZZLE ?= 002000010000050600000000000560090000400000002000600080700201000030000900000800000
 
 DEMO = .venv
 TEST = .venv-test

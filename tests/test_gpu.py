@@ -14,7 +14,8 @@ from mull.problems.sudoku import Sudoku
 from mull.recipes import Recipe, get_recipe
 from mull.trainer import Trainer
 
-pytestmark = pytest.mark.gpu
+# Warnings stay warnings here: torch's compiler has its own, and one that becomes an error breaks it.
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
 
 def one_puzzle() -> NumpyBatch:

@@ -181,11 +181,14 @@ def export(
         str, typer.Argument(metavar="MODEL", help="The folder of a run, its best.safetensors, or a model.")
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The model file to write: NAME.mull.")],
+    scores: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What mull eval --json wrote, to put on the model's card.")
+    ] = None,
 ) -> None:
     """Write a model file that solves without torch."""
     from mull.export import export_model
 
-    export_model(Path(model), out)
+    export_model(Path(model), out, scores)
     print(f"wrote {out}")
 
 

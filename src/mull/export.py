@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,14 @@ def difference(model: RecurrentTransformer, onnx: OnnxRuntime, steps: int = 16) 
     return worst
 
 
-def export_model(source: Path, out: Path, name: str | None = None, scores: dict[str, Any] | None = None) -> None:
-    """Write a model file from a run's folder, its `best.safetensors`, or another model file."""
-    model, card = read_source(source, name or out.stem, scores or {})
+def export_model(source: Path, out: Path, scores: Path | None = None) -> None:
+    """Write a model file from a run's folder, its `best.safetensors`, or another model file.
+
+    `scores` is a file that `mull eval --json` wrote; its whole-board accuracies go onto the model's card.
+    """
+    model, card = read_source(source, out.stem)
+    if scores is not None:
+        card = replace(card, scores=_read_scores(scores))
     members = onnx_graphs(model, card.problem)
     worst = difference(model, OnnxRuntime(card, members["start.onnx"], members["step.onnx"]))
     if not worst < TOLERANCE:
@@ -92,7 +98,7 @@ def export_model(source: Path, out: Path, name: str | None = None, scores: dict[
     write_model(out, card, members)
 
 
-def read_source(source: Path, name: str, scores: dict[str, Any]) -> tuple[RecurrentTransformer, Card]:
+def read_source(source: Path, name: str) -> tuple[RecurrentTransformer, Card]:
     """The model and its card from a run's folder, a weights file, or a model file."""
     if source.is_dir():
         source = source / "best.safetensors"
@@ -107,10 +113,10 @@ def read_source(source: Path, name: str, scores: dict[str, Any]) -> tuple[Recurr
     recipe = from_dict(about["recipe"])
     model = RecurrentTransformer(recipe.problem, recipe.model)
     checkpoint.load_weights(model, tensors, str(source))
-    return model.eval(), _card(recipe, model, name, about, scores)
+    return model.eval(), _card(recipe, model, name, about)
 
 
-def _card(recipe: Recipe, model: nn.Module, name: str, about: dict[str, Any], scores: dict[str, Any]) -> Card:
+def _card(recipe: Recipe, model: nn.Module, name: str, about: dict[str, Any]) -> Card:
     origin = {
         "recipe": recipe.name,
         "data": recipe.train.name,
@@ -128,8 +134,18 @@ def _card(recipe: Recipe, model: nn.Module, name: str, about: dict[str, Any], sc
         parameters=sum(p.numel() for p in model.parameters()),
         steps=recipe.steps,
         provenance=origin,
-        scores=scores,
     )
+
+
+def _read_scores(path: Path) -> dict[str, Any]:
+    try:
+        result = json.loads(path.read_text())
+        boards = {steps: row["whole_board"] for steps, row in result["steps"].items()}
+        return {result["data"]: {"whole_board": boards, "instances": result["instances"]}}
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"{path} is not what mull eval --json writes") from error
 
 
 def _graph(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str]) -> bytes:

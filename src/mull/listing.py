@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
 
 from mull.errors import unknown
+from mull.hub import Card
 from mull.terminal import table
 
 
@@ -55,7 +55,7 @@ def models() -> str:
     for name, path in shipped().items():
         card = read_card(path)
         recipe = card.provenance.get("recipe", "-")
-        rows.append([name, card.problem.name, card.parameters, card.steps, recipe, _scores(card.scores)])
+        rows.append([name, card.problem.name, card.parameters, card.steps, recipe, _scores(card)])
     return table(["name", "problem", "parameters", "recurrences", "recipe", "scores"], rows)
 
 
@@ -66,9 +66,14 @@ def data() -> str:
     return table(["name", "rows", "description"], [[row.name, row.rows, row.description] for row in sets.describe()])
 
 
-def _scores(scores: Mapping[str, Any]) -> str:
-    shown = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in scores.items()}
-    return ", ".join(f"{name} {value}" for name, value in shown.items()) or "-"
+def _scores(card: Card) -> str:
+    """Whole-board accuracy by data set, at the card's number of recurrences where that was measured."""
+    shown = []
+    for name, score in card.scores.items():
+        boards = score["whole_board"]
+        steps = str(card.steps) if str(card.steps) in boards else max(boards, key=int)
+        shown.append(f"{100 * boards[steps]:.2f} % of {name}")
+    return ", ".join(shown) or "-"
 
 
 def _first_line(text: str | None) -> str:

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mull.errors import InvalidInput
 from mull.models.embed import make_embedder
 from mull.problem import Problem
 
@@ -47,6 +48,12 @@ class ModelConfig:
     """Feed each recurrence's prediction back into the state (not in the paper)."""
     inject: bool = False
     """Show the input embedding to every block's attention again (not in the paper)."""
+
+    def __post_init__(self) -> None:
+        if self.blocks < 1 or self.heads < 1 or self.width < 1 or self.width % self.heads:
+            raise InvalidInput(f"{self.width} numbers cannot be shared by {self.heads} heads in {self.blocks} blocks")
+        if not 0 <= self.dropout < 1:
+            raise InvalidInput(f"dropout is between 0 and 1, not {self.dropout}")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ class Data:
     count: int | None = None
 
 
+AUGMENTS = ("none", "geometric", "all")
+
+
 @dataclass(frozen=True)
 class Training:
     """How to train: optimiser, schedule, precision and what a batch is made of."""
@@ -57,6 +60,16 @@ class Training:
     """Wall time between checkpoints."""
     minutes: float | None = None
     """Stop after this long with a checkpoint to resume from; the schedule does not change."""
+
+    def __post_init__(self) -> None:
+        if self.augment not in AUGMENTS:
+            raise unknown("augmentation", self.augment, AUGMENTS)
+        for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"{name} is at least 1, not {getattr(self, name)}")
+        for name in ("carry", "ema", "reset_solved", "reset_unsolved"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidInput(f"{name} is between 0 and 1, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
