@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT, MODEL, WRONG, WRONG_FILL = "#1b1f24", "#c9ced6", "#1f5fbf", "#c0392b", "#fbe3df"
-PANELS = 6
+PANELS = 7
 """Boards after some recurrence, beside the puzzle itself."""
 DPI = 200
 WIDTH = 6.0

@@ -16,12 +16,19 @@ def provenance(device: str | None = None) -> dict[str, str]:
     """Command, versions, hardware and commit, for every file that states a result."""
     versions = {name: version for name in PACKAGES if (version := _version(name))}
     return {
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": command(),
         "commit": commit(),
         "python": platform.python_version(),
         **versions,
         "hardware": hardware(device),
     }
+
+
+def command() -> str:
+    """The command line of this process; no path outside the working folder."""
+    program = Path(sys.argv[0])
+    name = program.name if program.is_absolute() else str(program)
+    return " ".join(["mull" if program.name == "__main__.py" else name, *sys.argv[1:]])
 
 
 def hardware(device: str | None = None) -> str:

@@ -1,0 +1,55 @@
+"""Published numbers come from result files, and the scripts that make those files run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def test_pages_say_what_the_result_files_say(root: Path) -> None:
+    run = subprocess.run([sys.executable, "benchmarks/report.py", "--check"], cwd=root, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_changed_number_is_noticed(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import report
+
+    page = (root / "README.md").read_text()
+    assert report.filled(page) == page
+    changed = re.sub(r"(\| 64 \| )\d\d", r"\g<1>11", page)
+    assert changed != page and report.filled(changed) == page
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*.json")), ids=str)
+def test_result_files_say_where_they_came_from(path: Path) -> None:
+    content = json.loads(path.read_text())
+    for key in ("command", "commit", "hardware"):
+        assert content["provenance"][key]
+    assert "/root" not in path.read_text() and "/work" not in path.read_text()
+
+
+def test_the_speed_script_runs(root: Path, tmp_path: Path, external_data: Path) -> None:
+    out = tmp_path / "speed.json"
+    command = [sys.executable, "benchmarks/speed/solve.py", "--quick", "--out", str(out)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    assert json.loads(out.read_text())["verified"] > 0.5
+
+
+def test_a_run_is_collected(root: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "recipe.json").write_text(json.dumps({"name": "x", "provenance": {"commit": "c"}}))
+    rows = [{"step": step, "loss": 1.0} | ({"valid_board": 0.5} if step == 333 else {}) for step in range(1000)]
+    (run / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out.json"
+    command = [sys.executable, "benchmarks/collect.py", str(run), "--out", str(out)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    content = json.loads(out.read_text())
+    assert content["provenance"] == {"commit": "c"} and len(content["rows"]) < 150
+    assert [row["step"] for row in content["rows"] if "valid_board" in row] == [333]
