@@ -41,8 +41,8 @@ def rrn_accuracy() -> str:
     trained = ours["trained"]
     about = (
         f"{ours['parameters']:,} parameters; recipe `{trained['recipe']}`, {trained['seconds'] / 60:.0f} minutes on "
-        f"one {trained['hardware']}; all symmetries were used to augment the training puzzles, which the paper's model did "
-        "not get. Recurrences only: no search, no exact solver."
+        f"one {trained['hardware']}; all symmetries were used to augment the training puzzles, which the paper's model "
+        "did not get. Recurrences only: no search, no exact solver."
     )
     return "\n".join([*lines, "", about])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
 import re
 
 import numpy as np
@@ -210,3 +211,10 @@ def test_generated_puzzles_have_the_asked_number_of_givens() -> None:
 def test_canonical_needs_the_solution() -> None:
     with pytest.raises(ValueError, match="solved grid"):
         Sudoku(box=2).canonical(dataclasses.replace(Sudoku(box=2).parse("." * 16), solution=None))
+
+
+def test_the_worked_example_in_the_docstring() -> None:
+    from mull.problems import sudoku
+
+    tried = doctest.testmod(sudoku)
+    assert tried.attempted > 0 and tried.failed == 0

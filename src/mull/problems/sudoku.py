@@ -1,12 +1,12 @@
 """Sudoku of any box size: 4x4, 9x9, 16x16, 25x25.
 
-A 4x4 puzzle `1..4.4.....1.1.3` is 16 variables of 4 values. Its input tokens are `1 0 0 4 0 4 ...` (0 is an empty cell)
-and its solution, as values that start at 0, `0 1 2 3 2 3 0 1 ...`:
+A 4x4 puzzle `4..1..2..1.2....` is 16 variables of 4 values. Its input tokens are `4 0 0 1 0 0 2 ...` (0 is an empty
+cell) and its solution, as values that start at 0, `3 1 2 0 0 2 1 ...`:
 
     >>> sudoku = Sudoku(box=2)
-    >>> instance = sudoku.parse("1..4.4.....1.1.3")
+    >>> instance = sudoku.parse("4..1..2..1.2....")
     >>> sudoku.given_values(instance).tolist()[:6]
-    [0, -1, -1, 3, -1, 3]
+    [3, -1, -1, 0, -1, -1]
 
 Boards with more than nine values are written as numbers with spaces between them, `0` for an empty cell.
 """
