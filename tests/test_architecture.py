@@ -15,11 +15,11 @@ ORDER = [
     *("errors", "files", "constraints", "problem", "problems", "data", "testing"),
     *("models", "losses", "recipes", "checkpoint", "hub", "runtime", "provenance"),
     *("evaluate", "trainer", "train", "progress", "export"),
-    *("exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "listing", "cli", "__main__"),
+    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "listing", "cli", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard"}
-LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.solve"]
-LIGHT += ["mull.puzzle_files", "mull.terminal", "mull.cli"]
+LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]
+LIGHT += ["mull.solve", "mull.puzzle_files", "mull.terminal", "mull.cli"]
 
 
 def module_name(path: Path) -> str:

@@ -109,7 +109,7 @@ class Odd(Constraint):
 
 def test_other_constraints_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sudoku, "constraints", lambda self: (Odd(),))
-    with pytest.raises(UserError, match="cannot state a Odd constraint"):
+    with pytest.raises(UserError, match="Odd constraint cannot be stated"):
         exact.solve(PROBLEM, PROBLEM.parse("." * 16))
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mull.constraints import Cardinality, IntArray
+from mull.constraints import IntArray
+from mull.count import bounded_groups
 from mull.errors import UserError
 
 if TYPE_CHECKING:
@@ -59,23 +60,18 @@ def solutions(problem: Problem, instance: Instance, limit: int = 2, seconds: flo
 
 
 def _model(problem: Problem, instance: Instance, atoms_VD: Any) -> Any:
-    """Every variable has exactly one value, and every group of atoms keeps its bounds."""
+    """The problem's bounded groups as sums of Booleans."""
     import cpmpy
 
-    model = cpmpy.Model([cpmpy.sum(list(row)) == 1 for row in atoms_VD])
+    model = cpmpy.Model()
     atoms_N = atoms_VD.ravel()
-    for constraint in problem.constraints():
-        if not isinstance(constraint, Cardinality):
-            raise UserError(f"the exact solver cannot state a {type(constraint).__name__} constraint")
-        limits = constraint.limits(instance.inputs[None])
-        lower_G, upper_G = (np.broadcast_to(side, (1, constraint.size))[0] for side in limits)
-        for group, lower, upper in zip(constraint.atoms, lower_G.tolist(), upper_G.tolist(), strict=True):
-            members = list(atoms_N[group[group >= 0]])
-            if lower == upper:
-                model += cpmpy.sum(members) == lower
-                continue
-            if lower > 0:
-                model += cpmpy.sum(members) >= lower
-            if upper < len(members):
-                model += cpmpy.sum(members) <= upper
+    for group, lower, upper in bounded_groups(problem, instance):
+        members = list(atoms_N[group])
+        if lower == upper:
+            model += cpmpy.sum(members) == lower
+            continue
+        if lower > 0:
+            model += cpmpy.sum(members) >= lower
+        if upper < len(members):
+            model += cpmpy.sum(members) <= upper
     return model

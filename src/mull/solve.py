@@ -18,6 +18,7 @@ import numpy as np
 
 from mull import exact as exact_solver
 from mull.constraints import IntArray
+from mull.count import count_solutions
 from mull.errors import InvalidInput, UserError
 from mull.hub import find_model
 from mull.problem import Instance, Problem
@@ -26,8 +27,8 @@ from mull.runtime import Backend, FloatArray, Runtime, load_runtime
 Method = Literal["recurrence", "exact", "none"]
 
 DEFAULT_STEPS = 64
-DIAGNOSIS_SECONDS = 10.0
-"""How long the exact solver may think about one puzzle that it only diagnoses."""
+DIAGNOSIS_SECONDS = 2.0
+"""How long to look for what is wrong with one puzzle; on 9x9 boards milliseconds do."""
 NO_SOLUTION = "has no solution"
 SEVERAL_SOLUTIONS = "has several solutions"
 
@@ -84,7 +85,7 @@ class Solver:
     """A model with the loop around it that makes its answers trustworthy."""
 
     def __init__(self, runtime: Runtime, steps: int | None = None, exact: bool | None = None) -> None:
-        """`exact`: True settles what the model does not; None only tells why, if installed; False does neither."""
+        """`exact`: True settles with CP-SAT what the model does not; None only tells why; False does neither."""
         if steps is not None and steps < 1:
             raise InvalidInput(f"the number of recurrences must be at least 1, not {steps}")
         if exact and not exact_solver.available():
@@ -104,8 +105,15 @@ class Solver:
     def solve(self, puzzles: str | list[str]) -> Answer | list[Answer]:
         """Solve one puzzle, or any number of them; answers come in the order of the puzzles."""
         if isinstance(puzzles, str):
-            return self._finish(self._recur([self._parse(Puzzle(puzzles))])[0])
+            return self.remark(self._finish(self._recur([self._parse(Puzzle(puzzles))])[0]))
         return list(self.solve_many(puzzles))
+
+    def remark(self, answer: Answer) -> Answer:
+        """A verified answer with a note if it is not the only one; a puzzle alone is worth that look."""
+        if not answer.verified or self.exact is not None:
+            return answer
+        number = self._count(self.problem.parse(answer.puzzle))
+        return replace(answer, note=SEVERAL_SOLUTIONS) if number == 2 else answer
 
     def solve_many(self, puzzles: Iterable[str | Puzzle]) -> Iterator[Answer]:
         """Answers in the order of the puzzles, while they are being read: memory does not grow with their number.
@@ -212,30 +220,40 @@ class Solver:
         )
         if self.exact is False or (found.verified and not self.exact):
             return answer if found.verified else replace(answer, note=self._not_verified())
-        if not self.exact and not exact_solver.available():
-            hint = "it may have no solution or several (install mull[exact] to tell)"
-            return replace(answer, note=f"{self._not_verified()}; {hint}")
         began = time.perf_counter()
-        settled = self._settle(answer, instance)
+        settled = self._settle(answer, instance) if self.exact else self._diagnose(answer, instance)
         return replace(settled, ms=round(answer.ms + 1000 * (time.perf_counter() - began), 3))
 
+    def _diagnose(self, answer: Answer, instance: Instance) -> Answer:
+        """Why there is no verified answer: no solution, several, or one that the model did not find."""
+        number = self._count(instance)
+        if number == 0:
+            return replace(answer, solution=None, values=None, method="none", note=NO_SOLUTION)
+        notes = {
+            None: f"{self._not_verified()}; it may have no solution or several",
+            1: f"has exactly one solution, which the model did not find: try --steps {4 * self.steps} or --exact",
+            2: SEVERAL_SOLUTIONS,
+        }
+        return replace(answer, note=notes[number])
+
     def _settle(self, answer: Answer, instance: Instance) -> Answer:
-        """What the exact solver says: the number of solutions, and with `exact=True` also the solution."""
-        try:
-            solutions = exact_solver.solutions(self.problem, instance, 2, None if self.exact else DIAGNOSIS_SECONDS)
-        except exact_solver.UndecidedError as error:
-            return replace(answer, note=f"{self._not_verified()}; {error}")
+        """What the exact solver says: the solution where the model has none, and whether it is the only one."""
+        solutions = exact_solver.solutions(self.problem, instance, 2)
         if not solutions:
             return replace(answer, solution=None, values=None, method="none", note=NO_SOLUTION)
         several = SEVERAL_SOLUTIONS if len(solutions) > 1 else ""
         if answer.verified:
             return replace(answer, note=several)
-        if self.exact:
-            values, line = solutions[0], self.problem.write_answer(solutions[0])
-            verified = bool(self.problem.check(instance.inputs[None], values[None])[0])
-            return replace(answer, solution=line, values=values, verified=verified, method="exact", note=several)
-        missed = "has exactly one solution, which the model did not find"
-        return replace(answer, note=several or f"{missed}: try --steps {4 * self.steps} or --exact")
+        values, line = solutions[0], self.problem.write_answer(solutions[0])
+        verified = bool(self.problem.check(instance.inputs[None], values[None])[0])
+        return replace(answer, solution=line, values=values, verified=verified, method="exact", note=several)
+
+    def _count(self, instance: Instance) -> int | None:
+        """0, 1 or 2 for several; None if that cannot be told quickly."""
+        try:
+            return count_solutions(self.problem, instance, limit=2, seconds=DIAGNOSIS_SECONDS)
+        except UserError:  # a constraint that is no cardinality
+            return None
 
     def _not_verified(self) -> str:
         return f"no verified answer after {self.steps} recurrences"

@@ -21,7 +21,7 @@ def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> b
     verified = total = 0
     head = [] if as_json else list(islice(answers, 2))
     if len(head) == 1:
-        print(boards(solver.problem, head[0]))
+        print(boards(solver.problem, solver.remark(head[0])))
         return head[0].verified
     for answer in chain(head, answers):
         print(json_line(answer) if as_json else text_line(answer))
