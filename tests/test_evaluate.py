@@ -45,7 +45,7 @@ def test_metrics_equal_loops() -> None:
     answers = batch.solution.copy()
     answers[0, np.flatnonzero(batch.given[0])[0]] += 1  # a wrong given: the solution board is still right
     answers[1, np.flatnonzero(~batch.given[1])[0]] += 1
-    got = metrics(answers, batch)
+    got = metrics(Sudoku(2), answers, batch)
     cells = [(b, v) for b in range(7) for v in range(16)]
     right = {cell: answers[cell] == batch.solution[cell] for cell in cells}
     blank = [cell for cell in cells if not batch.given[cell]]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mull.constraints import IntArray
-from mull.problem import NumpyBatch
+from mull.problem import NumpyBatch, Problem
 from mull.runtime import Runtime
 
 
@@ -29,8 +29,8 @@ def predict(runtime: Runtime, inputs: NDArray[Any], steps: Sequence[int], batch_
         return np.concatenate(list(pool.map(run, range(0, len(inputs), batch_size))), axis=1)
 
 
-def metrics(answers_BV: IntArray, batch: NumpyBatch) -> dict[str, float]:
-    """Whole-board, solution-board, whole-cell, solution-cell and givens-cell accuracy.
+def metrics(problem: Problem, answers_BV: IntArray, batch: NumpyBatch) -> dict[str, float]:
+    """Whole-board, solution-board, whole-cell, solution-cell and givens-cell accuracy, and the problem's own.
 
     "Solution" means the cells that were not given; a board counts if all of its cells in question are right.
     """
@@ -42,20 +42,22 @@ def metrics(answers_BV: IntArray, batch: NumpyBatch) -> dict[str, float]:
         "whole_cell": float(right.mean()),
         "solution_cell": float(right[blank].mean()) if blank.any() else 1.0,
         "givens_cell": float(right[given].mean()) if given.any() else 1.0,
+        **problem.metrics(batch, answers_BV),
     }
 
 
 def evaluate(runtime: Runtime, batch: NumpyBatch, steps: Sequence[int], batch_size: int = 256) -> dict[str, Any]:
-    """All metrics for each number of recurrences, and whole-board accuracy by number of givens."""
+    """All metrics for each number of recurrences, and the share of right answers by number of givens."""
+    problem = runtime.problem
     answers_SBV = predict(runtime, batch.inputs, steps, batch_size)
     givens_B = batch.given.sum(axis=1)
     by_givens: dict[str, dict[str, float]] = {}
     for count in np.unique(givens_B):
         rows = givens_B == count
-        right = (answers_SBV[:, rows] == batch.solution[rows]).all(axis=2).mean(axis=1)
-        by_givens[str(count)] = {"count": int(rows.sum()), **dict(zip(map(str, steps), right.tolist(), strict=True))}
+        right = [float(problem.right(batch[rows], answers[rows]).mean()) for answers in answers_SBV]
+        by_givens[str(count)] = {"count": int(rows.sum()), **dict(zip(map(str, steps), right, strict=True))}
     return {
         "instances": len(batch),
-        "steps": {str(step): metrics(answers, batch) for step, answers in zip(steps, answers_SBV, strict=True)},
+        "steps": {str(step): metrics(problem, answers, batch) for step, answers in zip(steps, answers_SBV, strict=True)},
         "by_givens": by_givens,
     }

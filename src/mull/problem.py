@@ -206,6 +206,14 @@ class Problem(ABC):
             ok[constraint.violations(values_BV, inputs).any(axis=1)] = False
         return ok
 
+    def right(self, batch: NumpyBatch, answers_BV: IntArray) -> BoolArray:
+        """(B,): which answers count as right: those that equal the label, unless a problem has several right ones."""
+        return np.asarray((answers_BV == batch.solution).all(axis=1), dtype=bool)
+
+    def metrics(self, batch: NumpyBatch, answers_BV: IntArray) -> dict[str, float]:
+        """Accuracies of the problem's own, besides those that every problem has."""
+        return {}
+
     def conflicts(self, inputs: NDArray[Any], values: IntArray) -> list[tuple[str, IntArray]]:
         """The groups that a (partial) answer (V,) breaks for good: what each demands, and its variables."""
         found = []

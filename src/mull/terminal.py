@@ -114,7 +114,7 @@ def _is_number(text: str) -> bool:
 
 def scores(result: dict[str, Any]) -> str:
     """The accuracies of an evaluation as a table, in per cent."""
-    names = ["whole_board", "solution_board", "whole_cell", "solution_cell", "givens_cell"]
+    names = list(next(iter(result["steps"].values())))
     header = ["recurrences", *(name.replace("_", " ") for name in names)]
     rows = [[steps, *(f"{100 * row[name]:.2f}" for name in names)] for steps, row in result["steps"].items()]
     return table(header, rows)

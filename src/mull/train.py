@@ -16,7 +16,7 @@ import torch
 from mull import checkpoint
 from mull.data import sets
 from mull.errors import InvalidInput
-from mull.evaluate import metrics, predict
+from mull.evaluate import predict
 from mull.files import write_text
 from mull.problem import NumpyBatch
 from mull.provenance import provenance
@@ -94,10 +94,11 @@ def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> No
 
 
 def validate(trainer: Trainer, valid: NumpyBatch, steps: int) -> float:
-    """Whole-board accuracy of the averaged weights."""
-    runtime = TorchRuntime(trainer.ema, trainer.recipe.problem, bf16=trainer.bf16)
+    """Share of validation instances that the averaged weights answer right."""
+    problem = trainer.recipe.problem
+    runtime = TorchRuntime(trainer.ema, problem, bf16=trainer.bf16)
     answers = predict(runtime, valid.inputs, [steps], runtime.batch)[0]
-    return metrics(answers, valid)["whole_board"]
+    return float(problem.right(valid, answers).mean())
 
 
 class RunLog:
