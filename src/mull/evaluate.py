@@ -56,8 +56,5 @@ def evaluate(runtime: Runtime, batch: NumpyBatch, steps: Sequence[int], batch_si
         rows = givens_B == count
         right = [float(problem.right(batch[rows], answers[rows]).mean()) for answers in answers_SBV]
         by_givens[str(count)] = {"count": int(rows.sum()), **dict(zip(map(str, steps), right, strict=True))}
-    return {
-        "instances": len(batch),
-        "steps": {str(step): metrics(problem, answers, batch) for step, answers in zip(steps, answers_SBV, strict=True)},
-        "by_givens": by_givens,
-    }
+    scores = [metrics(problem, answers, batch) for answers in answers_SBV]
+    return {"instances": len(batch), "steps": dict(zip(map(str, steps), scores, strict=True)), "by_givens": by_givens}
