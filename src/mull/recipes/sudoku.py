@@ -43,7 +43,7 @@ def sudoku_satnet_paper() -> Recipe:
         description="SATNet boards (9k), the paper's setting",
         problem=Sudoku(),
         train=Data("satnet_train"),
-        valid=Data("rrn_valid", 1_800),
+        valid=Data("rrn_valid", 1_800),  # harder boards: the SATNet split has no validation set of its own
         test=Data("satnet_test"),
         training=Training(updates=100_000, batch=16, learning_rate=6e-4, validate_every=2_000),
     )
