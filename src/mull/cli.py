@@ -18,6 +18,8 @@ from mull.errors import UserError
 EXTRAS = {"cpmpy": "exact", "ortools": "exact"}
 """Which extra brings a missing module; the others come with `train`."""
 
+PUZZLE = "One line of text: for Sudoku, 0 or . is an empty cell; for other problems see docs/problems."
+
 app = typer.Typer(
     help="Solve constraint satisfaction problems with small recurrent Transformers, and train your own.",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -93,7 +95,13 @@ Steps = Annotated[int | None, typer.Option(min=1, metavar="N", help="Recurrences
 
 @app.command()
 def solve(
-    puzzles: Annotated[list[str] | None, typer.Argument(metavar="PUZZLE", help="0 or . is an empty cell.")] = None,
+    puzzles: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PUZZLE",
+            help=PUZZLE,
+        ),
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option(
@@ -194,7 +202,13 @@ def export(
 
 @app.command()
 def show(
-    puzzle: Annotated[str, typer.Argument(metavar="PUZZLE", help="0 or . is an empty cell.")],
+    puzzle: Annotated[
+        str,
+        typer.Argument(
+            metavar="PUZZLE",
+            help=PUZZLE,
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the recurrences into a picture.")] = None,
     model: Model = "sudoku",
     steps: Steps = None,

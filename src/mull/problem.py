@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,6 +145,9 @@ def stack(instances: list[Instance]) -> NumpyBatch:
 class Problem(ABC):
     """A family of constraint satisfaction problems over fixed variables; subclasses are frozen dataclasses."""
 
+    one_solution: ClassVar[bool] = True
+    """Whether a proper instance has exactly one solution, so that having several is worth a remark."""
+
     @property
     @abstractmethod
     def name(self) -> str:
@@ -181,6 +184,14 @@ class Problem(ABC):
     @abstractmethod
     def render(self, values: IntArray, given: BoolArray | None = None) -> str:
         """A (partial) answer (V,) as a drawing in text; given variables stand out where asked for."""
+
+    def parse_answer(self, text: str) -> IntArray:
+        """The answer (V,) that `write_answer` wrote; as it stands, for problems that write answers like puzzles."""
+        return self.given_values(self.parse(text))
+
+    def draw(self, instance: Instance, values: IntArray, styled: bool = False) -> str:
+        """A (partial) answer (V,) with all that there is to see of its instance; givens stand out where `styled`."""
+        return self.render(values, instance.given if styled else None)
 
     def symmetries(self) -> Symmetries | None:
         """Symmetries for data augmentation, if the problem has any."""

@@ -110,7 +110,7 @@ class Solver:
 
     def remark(self, answer: Answer) -> Answer:
         """A verified answer with a note if it is not the only one; a puzzle alone is worth that look."""
-        if not answer.verified or self.exact is not None:
+        if not (answer.verified and self.exact is None and self.problem.one_solution):
             return answer
         number = self._count(self.problem.parse(answer.puzzle))
         return replace(answer, note=SEVERAL_SOLUTIONS) if number == 2 else answer
@@ -229,19 +229,21 @@ class Solver:
         number = self._count(instance)
         if number == 0:
             return replace(answer, solution=None, values=None, method="none", note=NO_SOLUTION)
-        notes = {
-            None: f"{self._not_verified()}; it may have no solution or several",
-            1: f"has exactly one solution, which the model did not find: try --steps {4 * self.steps} or --exact",
-            2: SEVERAL_SOLUTIONS,
-        }
-        return replace(answer, note=notes[number])
+        if number is None:
+            note = f"{self._not_verified()}; it may have no solution" + " or several" * self.problem.one_solution
+        elif number > 1 and self.problem.one_solution:
+            note = SEVERAL_SOLUTIONS
+        else:
+            what = "exactly one solution" if self.problem.one_solution else "a solution"
+            note = f"has {what}, which the model did not find: try --steps {4 * self.steps} or --exact"
+        return replace(answer, note=note)
 
     def _settle(self, answer: Answer, instance: Instance) -> Answer:
         """What the exact solver says: the solution where the model has none, and whether it is the only one."""
         solutions = exact_solver.solutions(self.problem, instance, 2)
         if not solutions:
             return replace(answer, solution=None, values=None, method="none", note=NO_SOLUTION)
-        several = SEVERAL_SOLUTIONS if len(solutions) > 1 else ""
+        several = SEVERAL_SOLUTIONS if len(solutions) > 1 and self.problem.one_solution else ""
         if answer.verified:
             return replace(answer, note=several)
         values, line = solutions[0], self.problem.write_answer(solutions[0])

@@ -36,10 +36,9 @@ def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> b
 def boards(problem: Problem, answer: Answer) -> str:
     """The board before and after, and what can be said about it."""
     instance = problem.parse(answer.puzzle)
-    given = instance.given if colourful() else None
-    parts = [problem.render(problem.given_values(instance), given)]
+    parts = [problem.draw(instance, problem.given_values(instance), colourful())]
     if answer.values is not None:
-        parts.append(problem.render(answer.values, given))
+        parts.append(problem.draw(instance, answer.values, colourful()))
     return "\n\n".join([*parts, verdict(answer)])
 
 
@@ -71,7 +70,7 @@ def print_puzzle(problem: Problem, puzzle: str) -> None:
     """A puzzle's board, and what its givens already break."""
     instance = problem.parse(puzzle)
     values = problem.given_values(instance)
-    print(problem.render(values, instance.given if colourful() else None))
+    print(problem.draw(instance, values, colourful()))
     print(f"\n{int(instance.given.sum())} givens")
     for label, _ in problem.conflicts(instance.inputs, values):
         print(f"conflict: {label}")

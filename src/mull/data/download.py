@@ -48,9 +48,10 @@ def download(name: str) -> Path:
 
 def missing(external: ExternalSet, path: Path) -> str:
     """The message for a set whose file is not there and cannot be fetched."""
+    header = " (without a line that names them)" if external.columns else ""
     return (
         f"{path} is missing and has no download: it was derived from {external.source}; put a CSV with the columns "
-        f"puzzle,solution there, compressed, whose content has the sha256 {external.sha256}"
+        f"puzzle,solution{header} there, compressed, whose content has the sha256 {external.sha256}"
     )
 
 
@@ -129,6 +130,7 @@ def _royle(content: bytes, home: Download) -> bytes:
 
 
 CONVERSIONS: dict[str, Callable[[bytes, Download], bytes]] = {
+    "unchanged": lambda content, home: content,
     "plain": _plain,
     "xz": _xz,
     "zip": _zip,

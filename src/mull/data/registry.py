@@ -7,10 +7,13 @@ Where its home on the internet can be converted to exactly this content, `downlo
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mull.data import sp4
 from mull.problem import Problem
+from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku
 
 
@@ -41,6 +44,14 @@ class ExternalSet:
     """The public home of the puzzles."""
     downloads: tuple[Download, ...] = ()
     """Tried in this order; empty if our file was derived in a way that no code here repeats."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns, where the file has no first line that says them."""
+    part: str = ""
+    """Which of the `parts` of the file this set is; empty if it is the whole file."""
+    parts: tuple[tuple[str, int], ...] = ()
+    """Parts that the rows of the file are dealt into, and their sizes; no symmetry class is in two of them."""
+    convert: Callable[[bytes], bytes] | None = None
+    """Makes CSV of the file's content, where that is in the format of its home."""
 
 
 def folder() -> Path:
@@ -52,6 +63,9 @@ RRN_ZIP = "https://www.dropbox.com/s/rp3hbjs91xiqdgc/sudoku-hard.zip?dl=1"
 SATNET_ZIP = "https://powei.tw/sudoku.zip"
 RAW = "https://raw.githubusercontent.com"
 CFN_LEARN = f"{RAW}/toulbar2/CFN-learn/48e1238a2e410d98a8f7679d0cb4c08af4402177/Sudoku"
+RECURRENT_TRANSFORMER = f"{RAW}/azreasoners/recurrent_transformer/51ebe3b8c69c705ad686e6af84992f28eb9f980e"
+NONOGRAM_7 = f"{RECURRENT_TRANSFORMER}/data/nonogram/nonograms_7.csv"
+SP4_DATA = f"{RAW}/UCLA-StarAI/Semantic-Loss/82326051acc3f634358f32011977b62f794680fa/complex_constraints/test.data"
 UNSTATED = "none stated at the source"
 
 SETS = (
@@ -167,6 +181,60 @@ SETS = (
             ("intermediate", 1_072, "b03cd10b4af5b6a287c9fd2aadcca4fed5c303c4190492dfc65c7f8657c46515"),
             ("advanced", 156, "5d14a196d9f79877ac9d8b1a11e9061ad6c6365daa62d68d724e366a8f6310b4"),
         )
+    ),
+    *(
+        ExternalSet(
+            name=f"nonogram7_{part}",
+            path="nonogram/nonograms_7.csv.gz",
+            sha256="b1faff0af9fbddbacb6c77cbd069d3762e3f697c95e43d5e0f07635c41c588c1",
+            rows=rows,
+            problem=Nonogram(side=7),
+            description=f"{part} part of the paper's 7x7 nonograms; {note}",
+            license="MIT",
+            source="https://github.com/azreasoners/recurrent_transformer",
+            downloads=(Download(NONOGRAM_7, "unchanged"),),
+            columns=("puzzle", "solution"),
+            part=part,
+            parts=(("train", 8_500), ("valid", 500), ("test", 1_000)),
+        )
+        for part, rows, note in (
+            ("train", 8_500, "with the 500 for validation, the paper's 9,000"),
+            ("valid", 500, "taken from the paper's 9,000 for training"),
+            ("test", 1_000, "as many as in the paper, but our draw"),
+        )
+    ),
+    *(
+        ExternalSet(
+            name=f"nonogram15_{part}",
+            path="nonogram/nonograms_15.csv.gz",
+            sha256="de213835072f1177fd45772063aa2600d1181b5433960673686758f1cd1d0418",
+            rows=rows,
+            problem=Nonogram(side=15),
+            description=f"{part} part of 15x15 nonograms from the generator that the paper names",
+            license="MIT",
+            source="https://www.chiark.greenend.org.uk/~sgtatham/puzzles/ (the puzzle Pattern)",
+            columns=("puzzle", "solution"),
+            part=part,
+            parts=(("train", 18_000), ("valid", 1_000), ("test", 1_000)),
+        )
+        for part, rows in (("train", 18_000), ("valid", 1_000), ("test", 1_000))
+    ),
+    *(
+        ExternalSet(
+            name=f"sp4_{part}",
+            path="shortest_path/sp4_1610.data.gz",
+            sha256="d973484deb511634db6058c03661ebb9d23f52cf8d383c3554bd73f53372b360",
+            rows=rows,
+            problem=sp4.PROBLEM,
+            description=f"{part} part of SP4: shortest paths in 4x4 grids without 8 of their 24 edges; our draw",
+            license=UNSTATED,
+            source="https://github.com/UCLA-StarAI/Semantic-Loss",
+            downloads=(Download(SP4_DATA, "unchanged"),),
+            part=part,
+            parts=(("train", 966), ("valid", 322), ("test", 322)),
+            convert=sp4.to_csv,
+        )
+        for part, rows in (("train", 966), ("valid", 322), ("test", 322))
     ),
 )
 EXTERNAL = {external.name: external for external in SETS}

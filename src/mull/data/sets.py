@@ -16,6 +16,7 @@ import numpy as np
 from mull.data.download import download, missing
 from mull.data.generated import SPLITS, generate
 from mull.data.registry import EXTERNAL, ExternalSet, folder
+from mull.data.splits import deal
 from mull.data.streams import stream
 from mull.data.tables import Table, read_puzzles, read_table, to_batch, write_csv
 from mull.errors import InvalidInput, UserError, unknown
@@ -91,7 +92,7 @@ def load(name: str, count: int | None = None, seed: int = 0, workers: int = 1) -
     if name == RRN_TRAIN:
         return _rrn_train(RRN_TRAIN_ROWS if count is None else count, seed)
     if name in EXTERNAL:
-        batch = to_batch(_read(EXTERNAL[name]), problem)
+        batch = _part(EXTERNAL[name], to_batch(_read(EXTERNAL[name]), problem))
         return batch if count is None else _sample(batch, name, count, seed)
     split = name.rpartition("_")[2]
     return generate(problem, split, count or GENERATED_ROWS[split], seed, workers)
@@ -103,6 +104,13 @@ def _sample(batch: NumpyBatch, name: str, count: int, seed: int) -> NumpyBatch:
     return batch[np.sort(stream(seed, "rows of", name).permutation(len(batch))[:count])]
 
 
+def _part(external: ExternalSet, batch: NumpyBatch) -> NumpyBatch:
+    """The rows of a file that a set consists of; which ones they are depends on the file alone, not on a seed."""
+    if not external.part:
+        return batch
+    return batch[deal(external.problem, batch, external.parts, stream(0, "parts of", external.path))[external.part]]
+
+
 def _read(external: ExternalSet) -> Table:
     """The rows of an external set, fetched first if it is not here and can be."""
     path = folder() / external.path
@@ -110,9 +118,10 @@ def _read(external: ExternalSet) -> Table:
         if not external.downloads:
             raise UserError(missing(external, path))
         download(external.name)
-    table = read_table(path, external.sha256)
-    if len(table.lines) != external.rows:
-        raise UserError(f"{path}: {len(table.lines)} rows, but {external.name} has {external.rows}")
+    table = read_table(path, external.sha256, external.columns, external.convert)
+    rows = sum(size for _, size in external.parts) or external.rows
+    if len(table.lines) != rows:
+        raise UserError(f"{path}: {len(table.lines)} rows, but {external.name} comes from {rows}")
     return table
 
 

@@ -7,8 +7,8 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mull.constraints import UNKNOWN
 from mull.errors import CorruptFile, InvalidInput, UserError
 from mull.files import write_bytes
-from mull.problem import Batch, Instance, NumpyBatch, Problem, Tokens
+from mull.problem import Batch, Hints, Instance, NumpyBatch, Problem, Tokens, stack
 from mull.problems import PROBLEMS
 
 CHECKED_AT_ONCE = 4096
@@ -44,16 +44,26 @@ class Table:
         return self.columns[name]
 
 
-def read_table(path: Path, sha256: str | None = None) -> Table:
-    """Read a CSV file (`.gz` is decompressed), compare its content's checksum, and split it into columns."""
+def read_table(
+    path: Path,
+    sha256: str | None = None,
+    columns: Sequence[str] = (),
+    convert: Callable[[bytes], bytes] | None = None,
+) -> Table:
+    """Read a CSV file (`.gz` is decompressed), compare its content's checksum, and split it into columns.
+
+    The first line names the columns, unless they are passed here. `convert` makes CSV of a file that is none.
+    """
     try:
         content = path.read_bytes()
         if path.suffix == ".gz":
             content = gzip.decompress(content)
         if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
             raise CorruptFile(f"{path}: its content does not have the expected checksum {sha256}; remove the file")
+        if convert is not None:
+            content = convert(content)
         reader = csv.reader(io.StringIO(content.decode()), strict=True)
-        header = [name.strip() for name in next(reader, [])]
+        header = list(columns) or [name.strip() for name in next(reader, [])]
         rows, lines = [], []
         for row in reader:
             if row:
@@ -76,7 +86,9 @@ def read_table(path: Path, sha256: str | None = None) -> Table:
 
 
 def to_batch(table: Table, problem: Problem) -> NumpyBatch:
-    """The rows as instances of a problem whose inputs are tokens, 0 where nothing is given."""
+    """The rows as instances with their solutions."""
+    if not _tokens_are_values(table, problem):
+        return stack([_instance(table, row, problem) for row in range(len(table.lines))])
     tokens, solved = (_boards(table, name, problem) for name in ("puzzle", "solution"))
     for row in np.flatnonzero((solved == 0).any(axis=1))[:1]:
         raise table.error(int(row), "the solution is not complete")
@@ -84,6 +96,30 @@ def to_batch(table: Table, problem: Problem) -> NumpyBatch:
     return Batch(
         inputs=tokens.astype(np.uint8), solution=solved.astype(np.int64) - 1, given=given, labelled=np.ones_like(given)
     )
+
+
+def _tokens_are_values(table: Table, problem: Problem) -> bool:
+    """Whether inputs are the given values, counted from 1, and 0 where nothing is given; the first puzzle tells."""
+    try:
+        first = problem.parse(table.column("puzzle")[0])
+    except InvalidInput:
+        return False
+    return np.array_equal(first.inputs, problem.given_values(first) - UNKNOWN)
+
+
+def _instance(table: Table, row: int, problem: Problem) -> Instance:
+    """One row of any problem."""
+    texts = {name: table.column(name)[row] for name in ("puzzle", "solution")}
+    column = "puzzle"
+    try:
+        instance = problem.parse(texts[column])
+        column = "solution"
+        solution = problem.parse_answer(texts[column])
+    except InvalidInput as error:
+        raise table.error(row, f"{column}: {error}") from error
+    if (solution == UNKNOWN).any():
+        raise table.error(row, "the solution is not complete")
+    return replace(instance, solution=solution)
 
 
 def _boards(table: Table, column: str, problem: Problem) -> NDArray[Any]:
@@ -123,7 +159,7 @@ def guess_problem(text: str) -> Problem:
     """The problem among ours that can read this puzzle."""
     for make in PROBLEMS.values():
         problem = make()
-        if isinstance(problem.input_kind(), Tokens):
+        if isinstance(problem.input_kind(), Tokens | Hints):
             try:
                 problem.parse(text)
             except InvalidInput:
@@ -155,7 +191,7 @@ def read_puzzles(path: str | Path, problem: Problem | None = None) -> NumpyBatch
 def write_csv(problem: Problem, batch: NumpyBatch, path: str | Path) -> None:
     """Write a batch as a CSV file that `read_puzzles` reads, whole or not at all; compressed if it ends in `.gz`."""
     path = Path(path)
-    content = digit_lines(batch.inputs, batch.solution + 1)
+    content = digit_lines(batch.inputs, batch.solution + 1) if batch.inputs.ndim == 2 else b""
     if content.splitlines()[:1] != _slow_lines(problem, batch[:1]).splitlines():  # not how this problem is written
         content = _slow_lines(problem, batch)
     content = b"puzzle,solution\n" + content

@@ -8,6 +8,8 @@ from typing import Any
 
 from mull.errors import CorruptFile, unknown
 from mull.problem import Problem
+from mull.problems.nonogram import Nonogram
+from mull.problems.shortest_path import ShortestPath
 from mull.problems.sudoku import Sudoku
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
@@ -15,8 +17,12 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "sudoku-4x4": lambda: Sudoku(box=2),
     "sudoku-16x16": lambda: Sudoku(box=4),
     "sudoku-25x25": lambda: Sudoku(box=5),
+    "shortest-path": ShortestPath,
+    "shortest-path-12": lambda: ShortestPath(side=12),
+    "nonogram": Nonogram,
+    "nonogram-15": lambda: Nonogram(side=15),
 }
-CLASSES: dict[str, type[Problem]] = {"Sudoku": Sudoku}
+CLASSES: dict[str, type[Problem]] = {"Nonogram": Nonogram, "ShortestPath": ShortestPath, "Sudoku": Sudoku}
 """What a weights file may name; nothing else is ever constructed from a file."""
 
 

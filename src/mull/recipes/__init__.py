@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mull.errors import unknown
-from mull.recipes import sudoku
+from mull.recipes import nonogram, shortest_path, sudoku
 from mull.recipes.recipe import Data, Recipe, Training, from_dict, override, to_dict
 
 __all__ = ["RECIPES", "Data", "Recipe", "Training", "from_dict", "get_recipe", "override", "to_dict"]
@@ -16,6 +16,10 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-rrn.paper": sudoku.sudoku_rrn_paper,
     "sudoku-rrn-9k.paper": sudoku.sudoku_rrn_9k_paper,
     "sudoku-rrn.best": sudoku.sudoku_rrn_best,
+    "nonogram-7.paper": nonogram.nonogram_7_paper,
+    "nonogram-15.paper": nonogram.nonogram_15_paper,
+    "shortest-path.paper": shortest_path.shortest_path_paper,
+    "shortest-path-12.paper": shortest_path.shortest_path_12_paper,
 }
 
 
