@@ -173,3 +173,8 @@ def test_the_average_follows_quickly_at_first() -> None:
     moved = (trainer.model.output.weight - start).norm()
     behind = (trainer.model.output.weight - trainer.ema.output.weight).norm()
     assert behind < 0.5 * moved
+
+
+def test_a_batch_must_split_evenly() -> None:
+    with pytest.raises(InvalidInput, match="16 cannot be split among 3"):
+        Trainer(small_recipe(), sets.load("sudoku-4x4_train", 16), torch.device("cpu"), rank=0, world=3)

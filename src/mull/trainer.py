@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from mull.data.augment import Augment
 from mull.data.streams import stream
+from mull.errors import InvalidInput
 from mull.losses import total_loss
 from mull.models.recurrent_transformer import RecurrentTransformer, Trace
 from mull.problem import Batch, NumpyBatch
@@ -98,7 +99,7 @@ class Trainer:
         self.bf16 = training.bf16 and device.type == "cuda"
         self.graphed = device.type == "cuda" and world == 1
         if training.batch % world:
-            raise ValueError(f"a batch of {training.batch} cannot be split among {world} processes")
+            raise InvalidInput(f"a batch of {training.batch} cannot be split among {world} processes")
         torch.manual_seed(_torch_seed(recipe.seed, "weights"))
         self.model = RecurrentTransformer(recipe.problem, recipe.model).to(device)
         self.ema = copy.deepcopy(self.model).eval()
