@@ -24,7 +24,7 @@ def bounded_groups(problem: Problem, instance: Instance) -> Iterator[Group]:
     variables = problem.variables()
     for row in np.arange(variables.count * variables.values).reshape(variables.count, -1).tolist():
         yield row, 1, 1
-    for constraint in problem.constraints():
+    for constraint in problem.rules:
         if not isinstance(constraint, Cardinality):
             raise UserError(f"a {type(constraint).__name__} constraint cannot be stated exactly")
         limits = constraint.limits(instance.inputs[None])

@@ -206,14 +206,15 @@ class Problem(ABC):
         return np.full(self.variables().count, UNKNOWN)
 
     @cached_property
-    def _constraints(self) -> tuple[Constraint, ...]:
+    def rules(self) -> tuple[Constraint, ...]:
+        """The constraints, made once: what everything derived from them reads."""
         return self.constraints()
 
     def check(self, inputs: NDArray[Any], values_BV: IntArray) -> BoolArray:
         """(B,): which complete answers satisfy every constraint. This, never the model, says "verified"."""
         domain = self.variables().values
         ok: BoolArray = np.all((values_BV >= 0) & (values_BV < domain), axis=1)
-        for constraint in self._constraints:
+        for constraint in self.rules:
             ok[constraint.violations(values_BV, inputs).any(axis=1)] = False
         return ok
 
@@ -228,7 +229,7 @@ class Problem(ABC):
     def conflicts(self, inputs: NDArray[Any], values: IntArray) -> list[tuple[str, IntArray]]:
         """The groups that a (partial) answer (V,) breaks for good: what each demands, and its variables."""
         found = []
-        for constraint in self._constraints:
+        for constraint in self.rules:
             broken = constraint.violations(values[None], inputs[None])[0]
             if broken.any():
                 scopes = constraint.scopes()
@@ -245,6 +246,6 @@ class Problem(ABC):
         """(V, V): which variables share a constraint."""
         count = self.variables().count
         adjacent = np.eye(count, dtype=bool)
-        for constraint in self._constraints:
+        for constraint in self.rules:
             adjacent |= constraint.adjacency(count)
         return adjacent
