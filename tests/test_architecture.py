@@ -12,12 +12,12 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 
 # A module imports only from modules above it in this list (and from its own package).
 ORDER = [
-    *("errors", "files", "constraints", "problem", "problems", "data", "testing"),
+    *("errors", "files", "fetch", "images", "constraints", "problem", "problems", "data", "testing"),
     *("models", "losses", "recipes", "checkpoint", "hub", "runtime", "provenance"),
     *("evaluate", "trainer", "train", "progress", "export"),
     *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "listing", "cli", "__main__"),
 ]
-HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard"}
+HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]
 LIGHT += ["mull.solve", "mull.puzzle_files", "mull.terminal", "mull.cli"]
 

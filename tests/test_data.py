@@ -26,6 +26,7 @@ from mull.data.generated import SPLITS, generate, split_of
 from mull.data.registry import EXTERNAL, Download, ExternalSet
 from mull.data.streams import stream
 from mull.errors import CorruptFile, InvalidInput, UserError
+from mull.fetch import data_folder
 from mull.problem import NumpyBatch
 from mull.problems import PROBLEMS
 from mull.problems.sudoku import Sudoku
@@ -129,13 +130,12 @@ def test_training_puzzles_share_no_class_with_test_or_valid_on_a_sample(external
 
 @pytest.mark.slow
 def test_no_class_is_in_training_and_test_data(external_data: Path) -> None:
-    from mull.data.registry import folder
     from mull.data.tables import read_table
 
     test, valid = classes(sets.load("rrn_test")), classes(sets.load("rrn_valid"))
     assert len(test & valid) == 28  # a flaw of the official sets
     royle = sets.load("royle17")
-    splits = np.array(read_table(folder() / EXTERNAL["royle17"].path).column("split"))
+    splits = np.array(read_table(data_folder() / EXTERNAL["royle17"].path).column("split"))
     assert not classes(royle[splits == "train"]) & (test | valid)
     assert classes(royle[splits == "test"]) <= test and classes(royle[splits == "valid"]) <= valid
     assert not classes(sets.load("extreme_train")) & classes(sets.load("extreme_test"))
@@ -266,8 +266,8 @@ def test_a_failed_download_leaves_nothing(
     monkeypatch.setitem(EXTERNAL, "toy", replace(toy, downloads=homes))
     with pytest.raises(UserError, match=reason) as error:
         download("toy")
-    assert str(sets.folder() / toy.path) in one_line(error)
-    assert not list(sets.folder().rglob("*.gz*"))
+    assert str(data_folder() / toy.path) in one_line(error)
+    assert not list(data_folder().rglob("*.gz*"))
 
 
 def test_a_set_without_a_download_says_where_it_comes_from_and_goes(toy: ExternalSet) -> None:
@@ -275,7 +275,7 @@ def test_a_set_without_a_download_says_where_it_comes_from_and_goes(toy: Externa
         with pytest.raises(UserError) as error:
             act("toy")
         message = one_line(error)
-        assert toy.source in message and str(sets.folder() / toy.path) in message and toy.sha256 in message
+        assert toy.source in message and str(data_folder() / toy.path) in message and toy.sha256 in message
 
 
 def test_satnet_tensors_become_our_files(
@@ -321,7 +321,7 @@ def test_royles_list_becomes_our_file(
 
 
 def test_damaged_files_are_told_apart(toy: ExternalSet) -> None:
-    path = sets.folder() / toy.path
+    path = data_folder() / toy.path
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(CONTENT.replace("1030", "1234").encode()))
     with pytest.raises(CorruptFile, match="expected checksum") as error:

@@ -13,7 +13,7 @@ import pytest
 from mull import hub
 from tiny import BOARD, OTHER, puzzle, write_tiny
 
-HEAVY = ("torch", "numba", "cpmpy", "ortools", "matplotlib", "onnx", "safetensors", "pandas", "rich", "scipy")
+HEAVY = ("torch", "numba", "cpmpy", "ortools", "matplotlib", "onnx", "safetensors", "pandas", "rich", "scipy", "PIL")
 BLOCKER = f"""
 import sys
 

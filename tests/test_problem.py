@@ -29,7 +29,7 @@ def test_variables_are_numbered_in_their_layout() -> None:
 
 
 def test_input_kinds_know_the_shape_of_one_variable() -> None:
-    assert (Tokens(5).shape, Hints(3).shape, Images(28, 20).shape) == ((), (3,), (28, 20))
+    assert (Tokens(5).shape, Hints(3, 9).shape, Images(28, 20).shape) == ((), (3,), (28, 20))
 
 
 def test_stack_makes_a_batch_with_every_variable_labelled() -> None:

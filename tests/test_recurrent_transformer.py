@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.nn import functional as F
 
-from mull.models.embed import make_embedder
+from mull.models.embed import ImageEmbedder, convolve_and_pool, make_embedder
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.problem import Hints, Images
 from mull.problems.sudoku import Sudoku
@@ -107,8 +109,32 @@ def test_visual_model_has_the_papers_size() -> None:
     assert visual == 700_246  # the paper's 702k (701,526) counts a token table of 10 x 128 that images do not use
 
 
-def test_hints_are_embedded() -> None:
-    assert make_embedder(Hints(6), 16)(torch.ones(2, 49, 6, dtype=torch.uint8)).shape == (2, 49, 16)
+def test_convolution_and_pool_in_one() -> None:
+    torch.manual_seed(0)
+    layer, images = nn.Conv2d(3, 7, 5).double(), torch.randn(4, 3, 20, 16, dtype=torch.float64)
+    plain = F.max_pool2d(F.relu(layer(images)), 2)
+    ours = convolve_and_pool(images, layer)
+    torch.testing.assert_close(ours, plain)
+    towards = torch.randn_like(plain)
+    gradients = [torch.autograd.grad((out * towards).sum(), list(layer.parameters())) for out in (plain, ours)]
+    torch.testing.assert_close(gradients[1], gradients[0])
+
+
+def test_images_are_embedded_at_the_asked_size() -> None:
+    torch.manual_seed(0)
+    embedder = make_embedder(Images(28, 28, 0.5, 0.29), 64)
+    assert isinstance(embedder, ImageEmbedder)
+    embedder.initialise(0.5)
+    vectors = embedder(torch.randint(0, 256, (2, 81, 28, 28), dtype=torch.uint8))
+    assert 0.25 < vectors.std(dim=-1).mean() < 2.0  # pooling adds to it
+
+
+def test_hints_are_embedded_by_place_and_number() -> None:
+    embedder = make_embedder(Hints(6, 9), 16)
+    hints = torch.randint(0, 10, (2, 49, 6), dtype=torch.uint8)
+    assert isinstance(embedder, nn.Embedding)
+    expected = embedder.weight[hints.long() + 10 * torch.arange(6)].sum(-2)
+    torch.testing.assert_close(embedder(hints), expected)
 
 
 def test_attention_rows_are_distributions_and_do_not_change_the_logits() -> None:

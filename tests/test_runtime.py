@@ -25,9 +25,12 @@ class TinyTorch(torch.nn.Module):
         self.modes: list[bool] = []
 
     def start(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        assert tokens.dtype == torch.int64
+        assert tokens.dtype == torch.uint8  # as the problem has it: embedders take any type
         embedded = tokens[:, :, None] * self.weight
         return embedded, embedded
+
+    def tell_given(self, context: torch.Tensor) -> torch.Tensor | None:
+        return None
 
     def step(self, state: torch.Tensor, context: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         self.modes.append(self.training)

@@ -19,7 +19,7 @@ from mull.data.streams import stream
 from mull.errors import CorruptFile, InvalidInput
 from mull.hub import Card, find_model, read_model, write_model
 from mull.models.recurrent_transformer import RecurrentTransformer
-from mull.problem import Problem, Tokens
+from mull.problem import Images, Problem, Tokens
 from mull.recipes.recipe import Recipe, from_dict
 from mull.runtime import OnnxRuntime, TorchRuntime
 
@@ -32,9 +32,11 @@ class _Start(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: Tensor) -> tuple[Tensor, ...]:
         state, context = self.model.start(inputs)
-        return state, context.clone()  # a plain model's context is its state; ONNX outputs must be distinct
+        given = self.model.tell_given(context)
+        # A plain model's context is its state; ONNX outputs must be distinct.
+        return (state, context.clone()) if given is None else (state, context.clone(), given)
 
 
 class _Step(nn.Module):
@@ -52,8 +54,9 @@ def onnx_graphs(model: RecurrentTransformer, problem: Problem) -> dict[str, byte
     model = model.eval().cpu()
     inputs = random_inputs(problem, 2)
     state, context = (tensor.detach().clone() for tensor in model.start(inputs))  # one tensor twice would be one input
+    outputs = ["state", "context"] + ["given"] * (model.given is not None)
     return {
-        "start.onnx": _graph(_Start(model), {"inputs": inputs}, ["state", "context"]),
+        "start.onnx": _graph(_Start(model), {"inputs": inputs}, outputs),
         "step.onnx": _graph(_Step(model), {"state": state, "context": context}, ["next_state", "logits"]),
     }
 
@@ -62,9 +65,9 @@ def random_inputs(problem: Problem, count: int, seed: int = 0) -> Tensor:
     """Inputs of the right kind, to trace and compare models with."""
     kind, rng = problem.input_kind(), stream(seed, "export")
     shape = (count, problem.variables().count, *kind.shape)
-    if isinstance(kind, Tokens):
-        return torch.from_numpy(rng.integers(0, kind.vocabulary, shape))
-    return torch.from_numpy(rng.random(shape, dtype=np.float32))
+    if isinstance(kind, Images):
+        return torch.from_numpy(255 * rng.random(shape, dtype=np.float32))
+    return torch.from_numpy(rng.integers(0, kind.vocabulary if isinstance(kind, Tokens) else kind.largest + 1, shape))
 
 
 def difference(model: RecurrentTransformer, onnx: OnnxRuntime, steps: int = 16) -> float:

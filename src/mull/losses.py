@@ -44,4 +44,8 @@ def total_loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The weighted sum to minimise, and its terms by name."""
     terms = {"supervised": supervised(trace.logits_SLBVD, batch, weights.last_step_only)}
-    return weights.supervised * terms["supervised"], terms
+    total = weights.supervised * terms["supervised"]
+    if trace.given_BV is not None:  # reaches the layer that tells it alone, so its weight would change nothing
+        terms["given"] = F.binary_cross_entropy_with_logits(trace.given_BV.float(), batch.given.float())
+        total = total + terms["given"]
+    return total, terms

@@ -53,9 +53,11 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Hints:
-    """Each variable's input is a vector of numbers."""
+    """Each variable's input is a vector of whole numbers from 0 on."""
 
     width: int
+    largest: int
+    """The largest number."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,10 +67,15 @@ class Hints:
 
 @dataclass(frozen=True)
 class Images:
-    """Each variable's input is one grey image."""
+    """Each variable's input is one grey image: uint8, light ink on a dark ground."""
 
     height: int
     width: int
+    mean: float = 0.0
+    """Of the pixels, on a scale from 0 to 1; the model sees them with mean 0 and deviation 1."""
+    deviation: float = 1.0
+    givens: bool = False
+    """Whether some images show a value that is given, and others none: the model then tells which do."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -169,6 +176,10 @@ class Problem(ABC):
     def generate(self, rng: np.random.Generator) -> Instance:
         """A random instance with its solution."""
 
+    def part(self, split: str) -> Problem:
+        """The problem that a split's instances are generated from, where splits differ in more than their draws."""
+        return self
+
     @abstractmethod
     def parse(self, text: str) -> Instance:
         """An instance from one line of text; raises InvalidInput with what is wrong."""
@@ -204,6 +215,10 @@ class Problem(ABC):
     def given_values(self, instance: Instance) -> IntArray:
         """The values (V,) that the inputs state outright, UNKNOWN elsewhere."""
         return np.full(self.variables().count, UNKNOWN)
+
+    def recognised(self, instance: Instance, values: IntArray) -> tuple[Problem, Instance]:
+        """The problem in which these values (V,), UNKNOWN elsewhere, are given: a model reads them from images."""
+        return self, instance
 
     @cached_property
     def rules(self) -> tuple[Constraint, ...]:

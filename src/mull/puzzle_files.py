@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 from mull.errors import InvalidInput
 from mull.solve import Puzzle
 
-LONGEST_LINE = 1 << 16
+LONGEST_LINE = 1 << 20
 """Characters; a longer line is no puzzle, and not worth the memory."""
 
 Line = tuple[int, str]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from mull.constraints import BoolArray
 from mull.errors import CorruptFile, InvalidInput, UserError
 from mull.hub import Card, read_model
 from mull.problem import Problem
@@ -33,13 +34,16 @@ class State:
     """Where the recurrence stands for a batch: arrays or tensors with a leading batch axis."""
 
     tensors: tuple[Any, ...]
+    given_BV: BoolArray | None = None
+    """Which variables the model takes for given; None where the inputs say that themselves."""
 
     def __len__(self) -> int:
         return len(self.tensors[0])
 
     def __getitem__(self, rows: Any) -> State:
         """The state of some instances only, so that solved ones can leave the batch."""
-        return State(tuple(tensor[rows] for tensor in self.tensors))
+        given = None if self.given_BV is None else self.given_BV[rows]
+        return State(tuple(tensor[rows] for tensor in self.tensors), given)
 
 
 class Runtime(ABC):
@@ -73,18 +77,23 @@ class OnnxRuntime(Runtime):
         self._step = _session(step, threads, {"state"}, {"next_state", "logits"})
         self._uses_context = any(node.name == "context" for node in self._step.get_inputs())
         self._start = _session(start, threads, {"inputs"}, {"state", "context"} if self._uses_context else {"state"})
+        self._tells_given = any(node.name == "given" for node in self._start.get_outputs())
         kind = self._start.get_inputs()[0].type
         self._dtype: type[np.generic] = np.int64 if kind == "tensor(int64)" else np.float32
 
     def start(self, inputs: NDArray[Any]) -> State:
         outputs = ["state", "context"] if self._uses_context else ["state"]
-        return State(tuple(self._start.run(outputs, {"inputs": np.ascontiguousarray(inputs, dtype=self._dtype)})))
+        feed = {"inputs": np.ascontiguousarray(inputs, dtype=self._dtype)}
+        if not self._tells_given:
+            return State(tuple(self._start.run(outputs, feed)))
+        *tensors, given = self._start.run([*outputs, "given"], feed)
+        return State(tuple(tensors), given > 0)
 
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
         feed = dict(zip(("state", "context"), state.tensors, strict=False))
         for _ in range(count):
             feed["state"], logits = self._step.run(["next_state", "logits"], feed)
-        return State(tuple(feed.values())), logits
+        return State(tuple(feed.values()), state.given_BV), logits
 
 
 @final
@@ -109,16 +118,17 @@ class TorchRuntime(Runtime):
         import torch
 
         tensor = torch.as_tensor(np.ascontiguousarray(inputs), device=self._device)
-        tensor = tensor.float() if tensor.is_floating_point() else tensor.long()
         with self._evaluating():
-            return State(tuple(self._model.start(tensor)))
+            state, context = self._model.start(tensor)
+            given = self._model.tell_given(context)
+        return State((state, context), None if given is None else (given > 0).cpu().numpy())
 
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
         after, context = state.tensors
         with self._evaluating():
             for _ in range(count):
                 after, logits_LBVD = self._model.step(after, context)
-        return State((after, context)), logits_LBVD[-1].float().cpu().numpy()
+        return State((after, context), state.given_BV), logits_LBVD[-1].float().cpu().numpy()
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mull import exact as exact_solver
-from mull.constraints import IntArray
+from mull.constraints import UNKNOWN, BoolArray, IntArray
 from mull.count import count_solutions
 from mull.errors import InvalidInput, UserError
 from mull.hub import find_model
@@ -31,6 +32,7 @@ DIAGNOSIS_SECONDS = 2.0
 """How long to look for what is wrong with one puzzle; on 9x9 boards milliseconds do."""
 NO_SOLUTION = "has no solution"
 SEVERAL_SOLUTIONS = "has several solutions"
+NO_RULES = "no rule to verify an answer by"
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,12 @@ class Answer:
     """Time of one core spent on it: in a batch, each recurrence's time is shared by the puzzles still in it."""
     note: str = ""
     """What else there is to say, such as "has several solutions"."""
+    givens: str | None = None
+    """What the model read off images as given, written like an answer; None where the puzzle says it itself."""
     values: IntArray | None = field(default=None, repr=False, compare=False)
     """The solution as values (V,)."""
+    given_values: IntArray | None = field(default=None, repr=False, compare=False)
+    """What was read off images as values (V,)."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,12 @@ class _Found:
     verified: bool
     steps: int
     seconds: float
+    given: BoolArray | None
+    """Which variables the model takes for given, where the inputs do not say that themselves."""
+
+    def recognised(self) -> IntArray | None:
+        """The givens (V,) as the model reads them."""
+        return None if self.given is None else np.where(self.given, self.values, UNKNOWN)
 
 
 class Solver:
@@ -110,10 +122,12 @@ class Solver:
 
     def remark(self, answer: Answer) -> Answer:
         """A verified answer with a note if it is not the only one; a puzzle alone is worth that look."""
-        if not (answer.verified and self.exact is None and self.problem.one_solution):
+        if not (answer.verified and self.exact is None):
             return answer
-        number = self._count(self.problem.parse(answer.puzzle))
-        return replace(answer, note=SEVERAL_SOLUTIONS) if number == 2 else answer
+        problem, instance = self._stated(self.problem.parse(answer.puzzle), answer.given_values)
+        if not problem.one_solution:
+            return answer
+        return replace(answer, note=SEVERAL_SOLUTIONS) if self._count(problem, instance) == 2 else answer
 
     def solve_many(self, puzzles: Iterable[str | Puzzle]) -> Iterator[Answer]:
         """Answers in the order of the puzzles, while they are being read: memory does not grow with their number.
@@ -192,13 +206,15 @@ class Solver:
         for step in range(1, self.steps + 1):
             state, logits_BVD = self.runtime.step(state)
             values = logits_BVD.argmax(axis=-1)
-            solved = self.problem.check(inputs[active], values)
+            solved = self._verified(inputs[active], values)
             now = time.perf_counter()
             spent, clock = spent + (now - clock) / len(active), now
             last = step == self.steps
             for row in np.flatnonzero(solved | last):
                 entry = entries[active[row]]
-                found[int(active[row])] = _Found(entry, values[row], bool(solved[row]), step, entry.seconds + spent)
+                given = None if state.given_BV is None else state.given_BV[row]
+                seconds = entry.seconds + spent
+                found[int(active[row])] = _Found(entry, values[row], bool(solved[row]), step, seconds, given)
             if solved.any():
                 active = active[~solved]
                 if not len(active):
@@ -206,9 +222,20 @@ class Solver:
                 state = state[np.flatnonzero(~solved)]
         return [found[place] for place in range(len(entries))]
 
+    def _verified(self, inputs: NDArray[Any], values_BV: IntArray) -> BoolArray:
+        """(B,): which answers are right for certain; none of a problem that has no rule to check by."""
+        if not self.problem.rules:
+            return np.zeros(len(values_BV), dtype=bool)
+        return self.problem.check(inputs, values_BV)
+
+    def _stated(self, instance: Instance, recognised: IntArray | None) -> tuple[Problem, Instance]:
+        """The instance for exact methods: as it stands, or with the givens that the model read."""
+        return (self.problem, instance) if recognised is None else self.problem.recognised(instance, recognised)
+
     def _finish(self, found: _Found) -> Answer:
         """The answer, settled or explained by the exact solver where that is asked for."""
-        instance = found.entry.instance
+        recognised = found.recognised()
+        problem, instance = self._stated(found.entry.instance, recognised)
         answer = Answer(
             puzzle=found.entry.text,
             solution=self.problem.write_answer(found.values),
@@ -216,44 +243,52 @@ class Solver:
             steps=found.steps,
             method="recurrence",
             ms=round(1000 * found.seconds, 3),
+            givens=None if recognised is None else self.problem.write_answer(recognised),
             values=found.values,
+            given_values=recognised,
         )
+        if not self.problem.rules:
+            return replace(answer, note=NO_RULES)
         if self.exact is False or (found.verified and not self.exact):
             return answer if found.verified else replace(answer, note=self._not_verified())
         began = time.perf_counter()
-        settled = self._settle(answer, instance) if self.exact else self._diagnose(answer, instance)
+        settled = (self._settle if self.exact else self._diagnose)(answer, problem, instance)
         return replace(settled, ms=round(answer.ms + 1000 * (time.perf_counter() - began), 3))
 
-    def _diagnose(self, answer: Answer, instance: Instance) -> Answer:
+    def _diagnose(self, answer: Answer, problem: Problem, instance: Instance) -> Answer:
         """Why there is no verified answer: no solution, several, or one that the model did not find."""
-        number = self._count(instance)
+        number = self._count(problem, instance)
+        if number == 0 and answer.givens is not None:
+            return replace(answer, note=f"{self._not_verified()}; the givens as recognised have no solution")
         if number == 0:
             return replace(answer, solution=None, values=None, method="none", note=NO_SOLUTION)
         if number is None:
-            note = f"{self._not_verified()}; it may have no solution" + " or several" * self.problem.one_solution
-        elif number > 1 and self.problem.one_solution:
+            note = f"{self._not_verified()}; it may have no solution" + " or several" * problem.one_solution
+        elif number > 1 and problem.one_solution:
             note = SEVERAL_SOLUTIONS
         else:
-            what = "exactly one solution" if self.problem.one_solution else "a solution"
+            what = "exactly one solution" if problem.one_solution else "a solution"
             note = f"has {what}, which the model did not find: try --steps {4 * self.steps} or --exact"
         return replace(answer, note=note)
 
-    def _settle(self, answer: Answer, instance: Instance) -> Answer:
+    def _settle(self, answer: Answer, problem: Problem, instance: Instance) -> Answer:
         """What the exact solver says: the solution where the model has none, and whether it is the only one."""
-        solutions = exact_solver.solutions(self.problem, instance, 2)
+        solutions = exact_solver.solutions(problem, instance, 2)
+        if not solutions and answer.givens is not None:
+            return replace(answer, note="no solution has the givens as recognised")
         if not solutions:
             return replace(answer, solution=None, values=None, method="none", note=NO_SOLUTION)
-        several = SEVERAL_SOLUTIONS if len(solutions) > 1 and self.problem.one_solution else ""
+        several = SEVERAL_SOLUTIONS if len(solutions) > 1 and problem.one_solution else ""
         if answer.verified:
             return replace(answer, note=several)
-        values, line = solutions[0], self.problem.write_answer(solutions[0])
-        verified = bool(self.problem.check(instance.inputs[None], values[None])[0])
+        values, line = solutions[0], problem.write_answer(solutions[0])
+        verified = bool(problem.check(instance.inputs[None], values[None])[0])
         return replace(answer, solution=line, values=values, verified=verified, method="exact", note=several)
 
-    def _count(self, instance: Instance) -> int | None:
+    def _count(self, problem: Problem, instance: Instance) -> int | None:
         """0, 1 or 2 for several; None if that cannot be told quickly."""
         try:
-            return count_solutions(self.problem, instance, limit=2, seconds=DIAGNOSIS_SECONDS)
+            return count_solutions(problem, instance, limit=2, seconds=DIAGNOSIS_SECONDS)
         except UserError:  # a constraint that is no cardinality
             return None
 

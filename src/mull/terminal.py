@@ -7,9 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
+from mull.constraints import UNKNOWN
 from mull.problem import Instance, NumpyBatch, Problem
 from mull.solve import Answer, Puzzle, Solver
 
@@ -36,7 +38,13 @@ def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> b
 def boards(problem: Problem, answer: Answer) -> str:
     """The board before and after, and what can be said about it."""
     instance = problem.parse(answer.puzzle)
-    parts = [problem.draw(instance, problem.given_values(instance), colourful())]
+    given = problem.given_values(instance)
+    if answer.given_values is not None:  # the puzzle is an image: what the model read off it
+        given = answer.given_values
+        instance = replace(instance, given=given != UNKNOWN)
+    parts = [problem.draw(instance, given, colourful())]
+    if answer.given_values is not None:
+        parts[0] = f"{int(instance.given.sum())} givens recognised:\n\n{parts[0]}"
     if answer.values is not None:
         parts.append(problem.draw(instance, answer.values, colourful()))
     return "\n\n".join([*parts, verdict(answer)])
@@ -57,12 +65,14 @@ def text_line(answer: Answer) -> str:
     """An answer on one line: puzzle, solution, whether it is verified, recurrences, note."""
     state = "verified" if answer.verified else "NOT VERIFIED"
     how = "exact" if answer.method == "exact" else f"{answer.steps:3d}"
-    return f"{answer.puzzle} -> {answer.solution or 'none'}  {state}  {how}{answer.note and f'  ({answer.note})'}"
+    puzzle = "(image)" if answer.puzzle.startswith("data:") else answer.puzzle
+    return f"{puzzle} -> {answer.solution or 'none'}  {state}  {how}{answer.note and f'  ({answer.note})'}"
 
 
 def json_line(answer: Answer) -> str:
-    """An answer as one JSON object; `note` is there only where there is one."""
-    keys = ["puzzle", "solution", "verified", "steps", "method", "ms"] + ["note"] * bool(answer.note)
+    """An answer as one JSON object; `givens` (as recognised) and `note` are there only where there are any."""
+    keys = ["puzzle", "solution", "verified", "steps", "method", "ms"]
+    keys += ["givens"] * (answer.givens is not None) + ["note"] * bool(answer.note)
     return json.dumps({key: getattr(answer, key) for key in keys})
 
 

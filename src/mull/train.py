@@ -14,9 +14,8 @@ from typing import Any, Protocol
 import torch
 
 from mull import checkpoint
-from mull.data import sets
 from mull.errors import InvalidInput
-from mull.evaluate import predict
+from mull.evaluate import metrics, predict
 from mull.files import write_text
 from mull.problem import NumpyBatch
 from mull.provenance import provenance
@@ -48,11 +47,9 @@ def train(
     """Run a recipe; the averaged weights that did best on validation data end up in `out/best.safetensors`."""
     with distributed() as (rank, world):
         where = _device(device)
-        data = sets.load(recipe.train.name, recipe.train.count, seed=recipe.seed)
-        trainer = Trainer(recipe, data, where, rank, world)
+        trainer = Trainer(recipe, recipe.train.load(recipe.seed), where, rank, world)
         log = RunLog(out, recipe, trainer, report if rank == 0 else None, resume)
-        valid = sets.load(recipe.valid.name, recipe.valid.count, seed=recipe.seed)
-        loop(recipe, trainer, log, valid)
+        loop(recipe, trainer, log, recipe.valid.load(recipe.seed))
     return out
 
 
@@ -81,7 +78,7 @@ def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> No
             continue
         row = log.measure()
         if validating:
-            row["valid_board"] = validate(trainer, valid, settings.validate_steps)
+            row |= validate(trainer, valid, settings.validate_steps)
         log.write(row)
         now = time.monotonic()
         stop = trainer.agree(settings.minutes is not None and now - began > 60 * settings.minutes)
@@ -93,12 +90,13 @@ def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> No
     log.end()
 
 
-def validate(trainer: Trainer, valid: NumpyBatch, steps: int) -> float:
-    """Share of validation instances that the averaged weights answer right."""
+def validate(trainer: Trainer, valid: NumpyBatch, steps: int) -> dict[str, float]:
+    """Accuracies of the averaged weights on validation data; `valid_board`, answers that count as right, decides."""
     problem = trainer.recipe.problem
     runtime = TorchRuntime(trainer.ema, problem, bf16=trainer.bf16)
     answers = predict(runtime, valid.inputs, [steps], runtime.batch)[0]
-    return float(problem.right(valid, answers).mean())
+    found = {f"valid_{name}": share for name, share in metrics(problem, answers, valid).items()}
+    return {"valid_board": float(problem.right(valid, answers).mean()), **found}
 
 
 class RunLog:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import http.client
 import io
 import lzma
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from mull.data.registry import EXTERNAL, Download, ExternalSet, folder
+from mull.data.registry import EXTERNAL, Download, ExternalSet
 from mull.data.tables import digit_lines
 from mull.errors import UserError, unknown
+from mull.fetch import data_folder, fetch, one_line
 from mull.files import write_bytes
 
 HEADER = b"puzzle,solution\n"
-TIMEOUT_S = 60
 
 
 def download(name: str) -> Path:
@@ -29,15 +26,15 @@ def download(name: str) -> Path:
     if name not in EXTERNAL:
         raise unknown("external set", name, EXTERNAL)
     external = EXTERNAL[name]
-    path = folder() / external.path
+    path = data_folder() / external.path
     if not external.downloads:
         raise UserError(missing(external, path))
     failures = []
     for home in external.downloads:
         try:
-            content = CONVERSIONS[home.conversion](_fetch(home.url), home)
+            content = CONVERSIONS[home.conversion](fetch(home.url), home)
         except (OSError, ValueError, KeyError, EOFError, ImportError) as error:
-            failures.append(f"{home.url}: {_one_line(error)}")
+            failures.append(f"{home.url}: {one_line(error)}")
             continue
         if hashlib.sha256(content).hexdigest() == external.sha256:
             write_bytes(path, gzip.compress(content, mtime=0))
@@ -53,21 +50,6 @@ def missing(external: ExternalSet, path: Path) -> str:
         f"{path} is missing and has no download: it was derived from {external.source}; put a CSV with the columns "
         f"puzzle,solution{header} there, compressed, whose content has the sha256 {external.sha256}"
     )
-
-
-def _fetch(url: str) -> bytes:
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-            content: bytes = answer.read()
-            return content
-    except http.client.HTTPException as error:
-        raise OSError(f"broken answer ({type(error).__name__})") from error
-
-
-def _one_line(error: BaseException) -> str:
-    bare = isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError)
-    reason = getattr(error, "reason", error) if bare else error
-    return " ".join(str(reason).split()) or type(reason).__name__
 
 
 def _plain(content: bytes, home: Download) -> bytes:

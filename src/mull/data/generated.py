@@ -34,9 +34,9 @@ def split_of(key: bytes) -> str:
 
 def draw(problem: Problem, split: str, number: int, seed: int = 0) -> Instance:
     """Instance `number` of a split, from a random stream of its own."""
-    rng = stream(seed, problem.name, split, number)
+    rng, source = stream(seed, problem.name, split, number), problem.part(split)
     for _ in range(REDRAWS):
-        instance = problem.generate(rng)
+        instance = source.generate(rng)
         if split_of(problem.canonical(instance)) == split:
             return instance
     raise UserError(f"{problem.name}: {REDRAWS} draws gave no instance for the split {split!r}")

@@ -6,10 +6,8 @@ Where its home on the internet can be converted to exactly this content, `downlo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from mull.data import sp4
 from mull.problem import Problem
@@ -52,11 +50,6 @@ class ExternalSet:
     """Parts that the rows of the file are dealt into, and their sizes; no symmetry class is in two of them."""
     convert: Callable[[bytes], bytes] | None = None
     """Makes CSV of the file's content, where that is in the format of its home."""
-
-
-def folder() -> Path:
-    """The data folder: `$MULL_DATA`, or `~/.cache/mull`."""
-    return Path(os.environ.get("MULL_DATA") or Path.home() / ".cache" / "mull")
 
 
 RRN_ZIP = "https://www.dropbox.com/s/rp3hbjs91xiqdgc/sudoku-hard.zip?dl=1"

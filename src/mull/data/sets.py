@@ -2,6 +2,7 @@
 
     load("rrn_test")            a file others published
     load("rrn_train", 9000)     made from Royle's puzzles, the recipe of the RRN paper
+    load("satnet-v_test")       boards of another set with an image drawn for each cell
     load("sudoku-4x4_train")    generated; any problem's name with _train, _valid or _test
 
 Only the generated splits need numba.
@@ -9,17 +10,22 @@ Only the generated splits need numba.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from mull.constraints import IntArray
+from mull.data import cache
 from mull.data.download import download, missing
 from mull.data.generated import SPLITS, generate
-from mull.data.registry import EXTERNAL, ExternalSet, folder
+from mull.data.registry import EXTERNAL, ExternalSet
 from mull.data.splits import deal
 from mull.data.streams import stream
 from mull.data.tables import Table, read_puzzles, read_table, to_batch, write_csv
+from mull.data.visual import VISUAL, VisualSet, mapping, show
 from mull.errors import InvalidInput, UserError, unknown
+from mull.fetch import data_folder
 from mull.problem import Batch, NumpyBatch, Problem
 from mull.problems import PROBLEMS
 from mull.problems.sudoku import Sudoku
@@ -48,19 +54,22 @@ class SetInfo:
 
 def names() -> list[str]:
     """The names that `load` knows."""
-    return [*EXTERNAL, RRN_TRAIN, *(f"{problem}_{split}" for problem in PROBLEMS for split in SPLITS)]
+    return [*EXTERNAL, RRN_TRAIN, *VISUAL, *(f"{problem}_{split}" for problem in PROBLEMS for split in SPLITS)]
 
 
 def describe() -> list[SetInfo]:
     """Every set, with what it is and where it comes from."""
     infos = [
-        SetInfo(s.name, s.rows, s.description, s.license, s.source, (folder() / s.path).exists())
+        SetInfo(s.name, s.rows, s.description, s.license, s.source, (data_folder() / s.path).exists())
         for s in EXTERNAL.values()
     ]
     royle = EXTERNAL["royle17"]
     what = "made by the recipe of the RRN paper: puzzles with 17 givens, digits relabelled, 0 to 17 more givens"
-    here = (folder() / royle.path).exists()
+    here = (data_folder() / royle.path).exists()
     infos.append(SetInfo(RRN_TRAIN, RRN_TRAIN_ROWS, what, royle.license, royle.source, here))
+    for visual in VISUAL.values():
+        source = f"{visual.boards} and MNIST" if visual.boards else "MNIST"
+        infos.append(SetInfo(visual.name, visual.rows, visual.description, "CC BY-SA 3.0 (MNIST)", source, False))
     for problem in PROBLEMS:
         for split in SPLITS:
             what = f"generated {problem} instances of the {split} split, as many as asked for"
@@ -74,6 +83,8 @@ def problem_of(name: str) -> Problem:
         return EXTERNAL[name].problem
     if name == RRN_TRAIN:
         return Sudoku(box=3)
+    if name in VISUAL:
+        return VISUAL[name].problem
     problem, _, split = name.rpartition("_")
     if problem not in PROBLEMS or split not in SPLITS:
         raise unknown("data set", name, names())
@@ -93,15 +104,46 @@ def load(name: str, count: int | None = None, seed: int = 0, workers: int = 1) -
         return _rrn_train(RRN_TRAIN_ROWS if count is None else count, seed)
     if name in EXTERNAL:
         batch = _part(EXTERNAL[name], to_batch(_read(EXTERNAL[name]), problem))
-        return batch if count is None else _sample(batch, name, count, seed)
+        return batch if count is None else batch[_sample(len(batch), name, count, seed)]
+    if name in VISUAL:
+        return _visual(VISUAL[name], count, seed)
     split = name.rpartition("_")[2]
-    return generate(problem, split, count or GENERATED_ROWS[split], seed, workers)
+    return _generated(problem, split, count or GENERATED_ROWS[split], seed, workers)
 
 
-def _sample(batch: NumpyBatch, name: str, count: int, seed: int) -> NumpyBatch:
-    if count > len(batch):
-        raise InvalidInput(f"{name} has {len(batch)} rows, fewer than the {count} asked for")
-    return batch[np.sort(stream(seed, "rows of", name).permutation(len(batch))[:count])]
+def _sample(rows: int, name: str, count: int, seed: int) -> IntArray:
+    """Rows drawn at random, in their order."""
+    if count > rows:
+        raise InvalidInput(f"{name} has {rows} rows, fewer than the {count} asked for")
+    return np.sort(stream(seed, "rows of", name).permutation(rows)[:count])
+
+
+def _visual(visual: VisualSet, count: int | None, seed: int) -> NumpyBatch:
+    """Boards in images; the images are drawn for the rows that are asked for alone, which is what takes memory."""
+    if not visual.boards:
+        batch = mapping(visual)
+        return batch if count is None else batch[_sample(len(batch), visual.name, count, seed)]
+    if visual.boards == RRN_TRAIN:
+        boards = load(RRN_TRAIN, count or visual.rows, seed)
+        return show(visual, boards, np.arange(len(boards)))
+    boards = load(visual.boards)
+    rows = np.arange(len(boards))[slice(*visual.part)]
+    if count is not None or len(rows) > visual.rows:
+        rows = rows[_sample(len(rows), visual.name, count or visual.rows, 0 if count is None else seed)]
+    return show(visual, boards[rows], rows)
+
+
+def _generated(problem: Problem, split: str, count: int, seed: int, workers: int) -> NumpyBatch:
+    """Generated rows; those that took long are kept for next time."""
+    if count > 1:  # one row is made faster than a file is looked for
+        kept = cache.read(problem, split, seed, count)
+        if kept is not None:
+            return kept
+    began = time.monotonic()
+    batch = generate(problem, split, count, seed, workers)
+    if time.monotonic() - began > cache.WORTHWHILE_SECONDS:
+        cache.write(problem, split, seed, batch)
+    return batch
 
 
 def _part(external: ExternalSet, batch: NumpyBatch) -> NumpyBatch:
@@ -113,7 +155,7 @@ def _part(external: ExternalSet, batch: NumpyBatch) -> NumpyBatch:
 
 def _read(external: ExternalSet) -> Table:
     """The rows of an external set, fetched first if it is not here and can be."""
-    path = folder() / external.path
+    path = data_folder() / external.path
     if not path.exists():
         if not external.downloads:
             raise UserError(missing(external, path))

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mull.errors import InvalidInput
-from mull.models.embed import make_embedder
-from mull.problem import Problem
+from mull.models.embed import ImageEmbedder, make_embedder
+from mull.problem import Images, Problem
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Trace:
 
     logits_SLBVD: Tensor
     state_BVH: Tensor
+    given_BV: Tensor | None = None
+    """Logits of "this image shows a given value", where a model has to tell that."""
     attention_SLBNVV: Tensor | None = None
 
 
@@ -116,6 +118,8 @@ class RecurrentTransformer(nn.Module):
         self.output = nn.Linear(config.width, variables.values, bias=False)
         self.feedback = nn.Linear(variables.values, config.width, bias=False) if config.feedback else None
         self.norm_context = nn.LayerNorm(config.width) if config.inject else None
+        kind = problem.input_kind()
+        self.given = nn.Linear(config.width, 1) if isinstance(kind, Images) and kind.givens else None
         self._step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self.step
         self.apply(_initialise)
         self._initialise_embeddings()
@@ -126,6 +130,8 @@ class RecurrentTransformer(nn.Module):
             nn.init.normal_(self.positions, std=std)
         if std is not None and isinstance(self.embed, nn.Embedding):
             nn.init.normal_(self.embed.weight, std=std)
+        if std is not None and isinstance(self.embed, ImageEmbedder):
+            self.embed.initialise(std)
 
     def start(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The first state, and the context that every recurrence may look at again."""
@@ -134,6 +140,10 @@ class RecurrentTransformer(nn.Module):
             embedded = embedded + self.positions
         context = embedded if self.norm_context is None else self.norm_context(embedded)
         return F.dropout(embedded, self.config.dropout, self.training), context
+
+    def tell_given(self, context_BVH: Tensor) -> Tensor | None:
+        """(B, V) logits of "given", read off the embedded images without any effect on them; None if inputs say it."""
+        return None if self.given is None else self.given(context_BVH.detach()).squeeze(-1)
 
     def step(self, state_BVH: Tensor, context_BVH: Tensor) -> tuple[Tensor, Tensor]:
         """One recurrence: the next state, and the logits (L, B, V, D) after each block."""
@@ -160,11 +170,14 @@ class RecurrentTransformer(nn.Module):
                 maps.append(self._attention(state, context))
             state, outputs = self._step(state, context)
             logits.append(outputs)
-        return Trace(torch.stack(logits), state, torch.stack(maps) if attention else None)
+        told = self.tell_given(context)
+        return Trace(torch.stack(logits), state, told, torch.stack(maps) if attention else None)
 
     def compile_step(self) -> None:
-        """Compile one recurrence, not the unrolled loop: seconds instead of minutes."""
+        """Compile one recurrence, not the unrolled loop: seconds instead of minutes; and an embedder of images."""
         self._step = torch.compile(self.step, dynamic=False)
+        if isinstance(self.embed, ImageEmbedder):
+            self.embed.compile(dynamic=False)
 
     def _attention(self, state: Tensor, context: Tensor) -> Tensor:
         shown = None if self.norm_context is None else context

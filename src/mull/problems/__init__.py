@@ -8,9 +8,11 @@ from typing import Any
 
 from mull.errors import CorruptFile, unknown
 from mull.problem import Problem
+from mull.problems.mnist_mapping import MnistMapping
 from mull.problems.nonogram import Nonogram
 from mull.problems.shortest_path import ShortestPath
 from mull.problems.sudoku import Sudoku
+from mull.problems.visual_sudoku import VisualSudoku
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "sudoku": Sudoku,
@@ -21,8 +23,13 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "shortest-path-12": lambda: ShortestPath(side=12),
     "nonogram": Nonogram,
     "nonogram-15": lambda: Nonogram(side=15),
+    "visual-sudoku": VisualSudoku,
+    "visual-sudoku-4x4": lambda: VisualSudoku(box=2),
+    "mnist-mapping": MnistMapping,
 }
-CLASSES: dict[str, type[Problem]] = {"Nonogram": Nonogram, "ShortestPath": ShortestPath, "Sudoku": Sudoku}
+CLASSES: dict[str, type[Problem]] = {
+    cls.__name__: cls for cls in (MnistMapping, Nonogram, ShortestPath, Sudoku, VisualSudoku)
+}
 """What a weights file may name; nothing else is ever constructed from a file."""
 
 

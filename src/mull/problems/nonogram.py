@@ -65,7 +65,7 @@ class Nonogram(Problem):
         return Variables((self.side, self.side), values=2)
 
     def input_kind(self) -> Hints:
-        return Hints(2 * self.width)
+        return Hints(2 * self.width, largest=self.side)
 
     def constraints(self) -> tuple[Constraint, ...]:
         """The runs; and what follows from them as a cardinality, which losses and exact solvers understand."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mull.errors import unknown
-from mull.recipes import nonogram, shortest_path, sudoku
+from mull.recipes import mnist_mapping, nonogram, shortest_path, sudoku, sudoku_16, visual_sudoku
 from mull.recipes.recipe import Data, Recipe, Training, from_dict, override, to_dict
 
 __all__ = ["RECIPES", "Data", "Recipe", "Training", "from_dict", "get_recipe", "override", "to_dict"]
@@ -16,10 +16,22 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-rrn.paper": sudoku.sudoku_rrn_paper,
     "sudoku-rrn-9k.paper": sudoku.sudoku_rrn_9k_paper,
     "sudoku-rrn.best": sudoku.sudoku_rrn_best,
+    "sudoku-16x16-simple.paper": sudoku_16.sudoku_16_simple_paper,
+    "sudoku-16x16-medium.paper": sudoku_16.sudoku_16_medium_paper,
+    "sudoku-16x16.best": sudoku_16.sudoku_16_best,
+    "visual-sudoku-satnet.paper": visual_sudoku.visual_sudoku_satnet_paper,
+    "visual-sudoku-rrn.paper": visual_sudoku.visual_sudoku_rrn_paper,
+    "visual-sudoku-rrn-grounded.paper": visual_sudoku.visual_sudoku_rrn_grounded_paper,
+    "visual-sudoku.best": visual_sudoku.visual_sudoku_best,
+    "mnist-mapping.paper": mnist_mapping.mnist_mapping_paper,
     "nonogram-7.paper": nonogram.nonogram_7_paper,
+    "nonogram-7.best": nonogram.nonogram_7_best,
     "nonogram-15.paper": nonogram.nonogram_15_paper,
+    "nonogram-15.best": nonogram.nonogram_15_best,
     "shortest-path.paper": shortest_path.shortest_path_paper,
+    "shortest-path.best": shortest_path.shortest_path_best,
     "shortest-path-12.paper": shortest_path.shortest_path_12_paper,
+    "shortest-path-12.best": shortest_path.shortest_path_12_best,
 }
 
 

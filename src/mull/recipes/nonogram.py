@@ -1,7 +1,8 @@
 """Nonogram recipes: the paper's table of hyper-parameters, L1R16H4 trained and 32 recurrences to solve.
 
-The paper does not say for how long; its code's default is 200 epochs of 9,000 puzzles. Its text and ours map a cell's
-hints as numbers to a vector by one linear layer (its code looks up a vector for each number instead).
+The paper does not say for how long; its code's default is 200 epochs of 9,000 puzzles. Its text maps a cell's hints as
+numbers to a vector by one linear layer; its code and ours look up a vector for each number. `.best`: the same puzzles,
+with larger initial embeddings, carried slots, feedback and injection.
 """
 
 from __future__ import annotations
@@ -46,4 +47,41 @@ def nonogram_15_paper() -> Recipe:
         valid=Data("nonogram15_valid"),
         test=Data("nonogram15_test"),
         model=replace(base.model, width=320),
+    )
+
+
+def nonogram_7_best() -> Recipe:
+    """The same 7x7 puzzles with carried slots, feedback and injection, at a batch that fills a GPU."""
+    base = nonogram_7_paper()
+    return replace(
+        base,
+        name="nonogram-7.best",
+        description="7x7 nonograms of the paper, carried slots, feedback, injection",
+        model=replace(base.model, embedding_std=0.5, feedback=True, inject=True),
+        training=Training(
+            updates=20_000,
+            batch=512,
+            recurrences=16,
+            learning_rate=2e-3,
+            warmup=500,
+            carry=0.5,
+            validate_every=1_000,
+            validate_steps=32,
+        ),
+    )
+
+
+def nonogram_15_best() -> Recipe:
+    """All 18,000 puzzles of 15x15 with carried slots, feedback and injection."""
+    base = nonogram_7_best()
+    return replace(
+        base,
+        name="nonogram-15.best",
+        description="15x15 nonograms (18k), carried slots, feedback, injection",
+        problem=Nonogram(side=15),
+        train=Data("nonogram15_train"),
+        valid=Data("nonogram15_valid"),
+        test=Data("nonogram15_test"),
+        model=replace(base.model, width=256, heads=8),
+        training=replace(base.training, batch=128, learning_rate=1e-3),
     )

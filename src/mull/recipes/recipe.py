@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
 
+import numpy as np
+
+from mull.constraints import UNKNOWN, BoolArray
+from mull.data import sets
 from mull.errors import InvalidInput, unknown
 from mull.losses import LossWeights
 from mull.models.recurrent_transformer import ModelConfig
-from mull.problem import Problem
+from mull.problem import NumpyBatch, Problem
 from mull.problems import problem_from_dict, problem_to_dict
 
 
@@ -18,8 +22,26 @@ class Data:
 
     name: str
     count: int | None = None
+    labels: str = "all"
+    """Which labels may be used: `all`, or `unknown`: those of variables that are not given (ungrounded)."""
+
+    def __post_init__(self) -> None:
+        if self.labels not in LABELS:
+            raise unknown("choice of labels", self.labels, LABELS)
+
+    def load(self, seed: int) -> NumpyBatch:
+        """The data; labels that may not be used are not there at all."""
+        batch = sets.load(self.name, self.count, seed=seed)
+        return batch if self.labels == "all" else withhold(batch, batch.given)
 
 
+def withhold(batch: NumpyBatch, hidden: BoolArray) -> NumpyBatch:
+    """The batch without the labels of `hidden` (B, V) variables: no loss can use what is not there."""
+    labelled = batch.labelled & ~hidden
+    return replace(batch, solution=np.where(labelled, batch.solution, UNKNOWN), labelled=labelled)
+
+
+LABELS = ("all", "unknown")
 AUGMENTS = ("none", "geometric", "all")
 
 

@@ -2,10 +2,13 @@
 
 What is not the paper's: labels for the nodes besides those for the edges; larger initial embeddings, without which
 hardly anything is learned in the first hundreds of updates; the optimiser's schedule and the averaged weights, as
-everywhere here; and the lengths of the trainings, which the paper states for SP12 alone (2,000 epochs).
+everywhere here; and the lengths of the trainings, which the paper states for SP12 alone (2,000 epochs). `.best`: the
+same instances under the symmetries of the square, carried slots, feedback and injection.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from mull.models.recurrent_transformer import ModelConfig
 from mull.problems.shortest_path import ShortestPath
@@ -37,4 +40,38 @@ def shortest_path_12_paper() -> Recipe:
         test=Data("shortest-path-12_test", 1_000),
         model=ModelConfig(embedding_std=0.5),
         training=Training(updates=100_000, batch=32, learning_rate=6e-4, validate_every=2_000),
+    )
+
+
+def shortest_path_best() -> Recipe:
+    """SP4 with the symmetries of the square, carried slots, feedback and injection."""
+    base = shortest_path_paper()
+    return replace(
+        base,
+        name="shortest-path.best",
+        description="SP4, symmetries of the square, carried slots, feedback, injection; labels on nodes too",
+        model=replace(base.model, feedback=True, inject=True),
+        training=Training(
+            updates=15_000,
+            batch=512,
+            recurrences=16,
+            learning_rate=1e-3,
+            warmup=500,
+            augment="all",
+            carry=0.5,
+            validate_every=500,
+        ),
+    )
+
+
+def shortest_path_12_best() -> Recipe:
+    """SP12 with the symmetries of the square, carried slots, feedback and injection."""
+    base = shortest_path_12_paper()
+    best = shortest_path_best()
+    return replace(
+        base,
+        name="shortest-path-12.best",
+        description="SP12 (20k generated), symmetries of the square, carried slots, feedback, injection",
+        model=best.model,
+        training=replace(best.training, updates=30_000, batch=128, validate_every=1_000),
     )

@@ -1,0 +1,56 @@
+"""16x16 Sudoku: L1R32H8, 256 wide, 9,000 boards of our own generator for the paper's, whose generator is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mull.models.recurrent_transformer import ModelConfig
+from mull.problems.sudoku import Sudoku
+from mull.recipes.recipe import Data, Recipe, Training
+
+
+def sudoku_16_simple_paper() -> Recipe:
+    """Boards with about 111 givens; the paper's batch and learning rate."""
+    return Recipe(
+        name="sudoku-16x16-simple.paper",
+        description="16x16 boards with about 111 givens (9k), L1R32H8 d=256, no augmentation",
+        problem=Sudoku(box=4),
+        train=Data("sudoku-16x16-simple_train", 9_000),
+        valid=Data("sudoku-16x16-simple_valid", 500),
+        test=Data("sudoku-16x16-simple_test", 1_000),
+        model=ModelConfig(width=256, heads=8, embedding_std=0.5),
+        training=Training(updates=40_000, batch=24, learning_rate=6e-4, validate_every=1_000),
+    )
+
+
+def sudoku_16_medium_paper() -> Recipe:
+    """Boards with about 95 givens."""
+    return replace(
+        sudoku_16_simple_paper(),
+        name="sudoku-16x16-medium.paper",
+        description="16x16 boards with about 95 givens (9k), L1R32H8 d=256, no augmentation",
+        train=Data("sudoku-16x16-medium_train", 9_000),
+        valid=Data("sudoku-16x16-medium_valid", 500),
+        test=Data("sudoku-16x16-medium_test", 1_000),
+    )
+
+
+def sudoku_16_best() -> Recipe:
+    """The medium boards with all symmetries, carried slots, feedback and injection."""
+    base = sudoku_16_medium_paper()
+    return replace(
+        base,
+        name="sudoku-16x16.best",
+        description="16x16 boards with about 95 givens (9k), all symmetries, carried slots, feedback, injection",
+        model=replace(base.model, dropout=0.0, feedback=True, inject=True),
+        training=Training(
+            updates=20_000,
+            batch=128,
+            recurrences=16,
+            learning_rate=1e-3,
+            warmup=500,
+            augment="all",
+            carry=0.5,
+            validate_every=1_000,
+        ),
+    )
