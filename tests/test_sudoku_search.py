@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mull.errors import InvalidInput
-from mull.problems import sudoku_search
-from mull.problems.sudoku import DEFAULT_GIVENS, Sudoku
+from mull.problems import PROBLEMS, sudoku_search
+from mull.problems.sudoku import DEFAULT_GIVENS, LEVELS_16X16, Sudoku
 
 SEEDS = st.integers(0, 2**63 - 1)
 GOLDEN = [
@@ -96,7 +96,9 @@ def test_an_empty_4x4_board_has_all_288_solutions() -> None:
     assert sudoku_search.count_solutions(2, np.zeros(16), limit=1000) == 288
 
 
-@pytest.mark.parametrize(("box", "givens"), [(2, 4), (2, 16), (3, 24), (3, 34), (3, 81), (4, 110), (4, 95), (5, 400)])
+@pytest.mark.parametrize(
+    ("box", "givens"), [(2, 4), (2, 16), (3, 24), (3, 34), (3, 81), (4, 110), (4, 95), (4, 85), (5, 280)]
+)
 def test_makes_puzzles_with_one_solution_and_so_many_givens(box: int, givens: int) -> None:
     sudoku = Sudoku(box=box)
     for seed in range(1 if box == 5 else 5):
@@ -130,6 +132,7 @@ def test_refuses_numbers_of_givens_out_of_reach(
     box: int, givens: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sudoku_search.ATTEMPTS, 4, 2)
+    monkeypatch.setattr(sudoku_search, "MOVES", 100)
     with pytest.raises(InvalidInput, match=message) as error:
         sudoku_search.generate(box, givens, seed=0)
     assert "\n" not in str(error.value)
@@ -194,3 +197,94 @@ def test_makes_hundreds_of_9x9_puzzles_a_second() -> None:
     for _ in range(200):
         sudoku.generate(rng)
     assert 200 / (time.process_time() - start) >= 200
+
+
+def level(name: str) -> Sudoku:
+    sudoku = PROBLEMS[f"sudoku-16x16-{name}"]()
+    assert isinstance(sudoku, Sudoku)
+    return sudoku
+
+
+@pytest.mark.parametrize(("name", "mean", "count"), [("simple", 111, 100), ("medium", 95, 60), ("hard", 84.5, 20)])
+def test_levels_have_their_mean_number_of_givens(name: str, mean: float, count: int) -> None:
+    sudoku, rng = level(name), np.random.default_rng(0)
+    givens = [int(sudoku.generate(rng).given.sum()) for _ in range(count)]
+    assert abs(np.mean(givens) - mean) < 2
+    low, high = LEVELS_16X16[name]
+    assert low <= min(givens) and max(givens) <= high
+    if name == "hard":
+        assert max(givens) < 90
+
+
+def exactly_one_solution(sudoku: Sudoku, tokens: np.ndarray, solution: np.ndarray) -> bool:
+    """Two questions to CP-SAT, which shares no code with the generator: is there a solution, and another one?"""
+    cp_model = pytest.importorskip("ortools.sat.python.cp_model")
+    model = cp_model.CpModel()
+    cells = [model.new_int_var(0, sudoku.side - 1, "") for _ in tokens]
+    for constraint in sudoku.constraints()[:3]:
+        for scope in constraint.scopes():
+            model.add_all_different([cells[cell] for cell in scope])
+    for cell, token in zip(cells, tokens.tolist(), strict=True):
+        if token:
+            model.add(cell == token - 1)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    found = solver.solve(model) == cp_model.OPTIMAL and [solver.value(cell) for cell in cells] == solution.tolist()
+    model.add_forbidden_assignments(cells, [solution.tolist()])
+    return found and solver.solve(model) == cp_model.INFEASIBLE
+
+
+def test_levels_have_one_solution() -> None:
+    for name in LEVELS_16X16:
+        instance = level(name).generate(np.random.default_rng(1))
+        assert instance.solution is not None
+        assert exactly_one_solution(level(name), instance.inputs, instance.solution)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "count"), [*((f"sudoku-16x16-{name}", 20) for name in LEVELS_16X16), ("sudoku-25x25", 5)]
+)
+def test_many_boards_of_every_level_have_one_solution(name: str, count: int) -> None:
+    sudoku, rng = PROBLEMS[name](), np.random.default_rng(2)
+    assert isinstance(sudoku, Sudoku)
+    for _ in range(count):
+        instance = sudoku.generate(rng)
+        assert instance.solution is not None
+        assert exactly_one_solution(sudoku, instance.inputs, instance.solution)
+        assert sudoku_search.count_solutions(sudoku.box, instance.inputs) == 1
+
+
+def test_a_doubtful_board_would_be_noticed() -> None:
+    """The check above says no to a board with two solutions."""
+    sudoku = level("hard")
+    instance = sudoku.generate(np.random.default_rng(1))
+    assert instance.solution is not None
+    tokens = instance.inputs.copy()
+    tokens[instance.inputs <= 2] = 0  # two values without a given can change places
+    assert not exactly_one_solution(sudoku, tokens, instance.solution)
+
+
+@given(SEEDS, st.integers(4, 12))
+def test_local_search_keeps_the_solution_unique(seed: int, givens: int) -> None:
+    solution = sudoku_search.full_grid(2, seed)
+    tokens = solution + 1
+    room = (*sudoku_search.workspace(2), *sudoku_search.tables(2))
+    reached = sudoku_search.reduce(tokens, solution, givens, 1000, 30, np.array([seed], np.uint64), *room)
+    left = np.count_nonzero(tokens)
+    assert left == givens if reached else left > givens
+    assert slow_count(tokens, 2) == 1
+    assert (tokens[tokens > 0] == solution[tokens > 0] + 1).all()
+
+
+def test_levels_give_the_same_boards_again_and_share_no_grid() -> None:
+    boards = [[level(name).generate(np.random.default_rng(5)) for name in LEVELS_16X16] for _ in range(2)]
+    for first, second in zip(*boards, strict=True):
+        assert (first.inputs == second.inputs).all()
+    grids = np.stack([instance.solution for instance in boards[0] if instance.solution is not None])
+    assert len(np.unique(grids, axis=0)) == len(LEVELS_16X16)
+
+
+def test_plain_16x16_boards_are_those_of_the_level_simple() -> None:
+    plain, simple = Sudoku(box=4).generate(np.random.default_rng(3)), level("simple").generate(np.random.default_rng(3))
+    assert (plain.inputs == simple.inputs).all()

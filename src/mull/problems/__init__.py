@@ -11,13 +11,16 @@ from mull.problem import Problem
 from mull.problems.mnist_mapping import MnistMapping
 from mull.problems.nonogram import Nonogram
 from mull.problems.shortest_path import ShortestPath
-from mull.problems.sudoku import Sudoku
+from mull.problems.sudoku import LEVELS_16X16, Sudoku
 from mull.problems.visual_sudoku import VisualSudoku
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "sudoku": Sudoku,
     "sudoku-4x4": lambda: Sudoku(box=2),
     "sudoku-16x16": lambda: Sudoku(box=4),
+    "sudoku-16x16-simple": lambda: Sudoku(box=4, givens=LEVELS_16X16["simple"]),  # what `sudoku-16x16` generates
+    "sudoku-16x16-medium": lambda: Sudoku(box=4, givens=LEVELS_16X16["medium"]),
+    "sudoku-16x16-hard": lambda: Sudoku(box=4, givens=LEVELS_16X16["hard"]),
     "sudoku-25x25": lambda: Sudoku(box=5),
     "shortest-path": ShortestPath,
     "shortest-path-12": lambda: ShortestPath(side=12),

@@ -1,7 +1,8 @@
 """Sudoku puzzles with exactly one solution, and keys of their symmetry classes: the numba side of `problems/sudoku.py`.
 
 How a puzzle is made: draw a full grid, then take away its values in random order, each only if the solution stays
-unique, until the asked number of givens is left; start again with another grid if that cannot be reached.
+unique, until the asked number of givens is left. Where a 16x16 or 25x25 board is to have fewer givens than that leaves,
+a local search goes on (`sudoku_thin.py`). If that fails, another grid is drawn.
 
 Neither grids nor puzzles are drawn uniformly from all there are. Grids up to 9x9 come from a randomised search that
 starts with random boxes on the diagonal. For 16x16 and 25x25 such a search can stall, so a regular pattern under a
@@ -22,7 +23,6 @@ from mull.constraints import IntArray
 from mull.errors import InvalidInput
 from mull.problems.sudoku_canonical import canonical, canonical_many
 from mull.problems.sudoku_solver import (
-    count,
     count_solutions,
     draw,
     jit,
@@ -34,16 +34,24 @@ from mull.problems.sudoku_solver import (
     tables,
     workspace,
 )
+from mull.problems.sudoku_thin import reduce, thin_out
 
 __all__ = ["canonical", "canonical_many", "count_solutions", "full_grid", "generate", "solve"]
 
 FEWEST = {2: 4, 3: 17}
 """Fewest givens with which a puzzle can have one solution, where that is known."""
-ATTEMPTS = {2: 1000, 3: 5000, 4: 200, 5: 10}
+ATTEMPTS = {2: 1000, 3: 5000, 4: 20, 5: 3}
 """Full grids tried before a number of givens counts as out of reach."""
 UNLIMITED = 1 << 60
 NODES = {2: UNLIMITED, 3: UNLIMITED, 4: 50, 5: 50}
 """Branches that one test for uniqueness may take; an undecided test keeps the given."""
+ONE_PASS = {4: 106, 5: 300}
+"""Givens that one pass over the cells reaches on any grid, and at which local search for fewer begins.
+
+Smaller boards do without it.
+"""
+MOVES = 2000
+"""Moves of that search on one grid."""
 STIRS = {4: 40, 5: 60}
 """How often a shuffled pattern grid is stirred."""
 STIR_NODES = 400
@@ -58,14 +66,14 @@ def _search_grid(
     side = box * box
     tokens = np.zeros(side * side, np.int64)
     digits = np.arange(1, side + 1)
-    queue = np.empty(len(tokens) + 1, np.int32)
+    queue, nothing = np.empty(len(tokens) + 1, np.int32), np.zeros(len(tokens), np.int64)
     while True:  # on a 4x4 board, some diagonals have no completion
         for b in range(box):
             shuffle(state, digits)
             for k in range(side):
                 tokens[(b * box + k // box) * side + b * box + k % box] = digits[k]
         consistent = propagate(stack[0], queue, start(tokens, stack[0], queue), peers, units)
-        if consistent and search(stack, queue, out, 1, UNLIMITED, state, True, peers, units) == 1:
+        if consistent and search(stack, queue, out, 1, UNLIMITED, nothing, state, True, peers, units) == 1:
             return
 
 
@@ -112,10 +120,10 @@ def _stir(
         line = cell // side if kind == 0 else cell % side
         if (kind < 2 and line // box == band) or (kind == 2 and (chosen == out[cell]).any()):
             tokens[cell] = 0
-    queue = np.empty(len(tokens) + 1, np.int32)
+    queue, nothing = np.empty(len(tokens) + 1, np.int32), np.zeros(len(tokens), np.int64)
     found = np.empty_like(out)
     consistent = propagate(stack[0], queue, start(tokens, stack[0], queue), peers, units)
-    if consistent and search(stack, queue, found, 1, STIR_NODES, state, True, peers, units) == 1:
+    if consistent and search(stack, queue, found, 1, STIR_NODES, nothing, state, True, peers, units) == 1:
         out[:] = found
 
 
@@ -139,65 +147,6 @@ def _grid(
 
 
 @jit
-def _removable(
-    tokens: IntArray, cell: int, nodes: int, stack: IntArray, out: IntArray, peers: IntArray, units: IntArray
-) -> bool:
-    """Whether a board with one solution keeps only that one without a given: no solution has another value there."""
-    value = tokens[cell]
-    tokens[cell] = 0
-    queue = np.empty(len(tokens) + 1, np.int32)
-    length = start(tokens, stack[0], queue)
-    tokens[cell] = value
-    c = stack[0, cell] ^ (1 << (value - 1))
-    stack[0, cell] = c
-    if c & (c - 1) == 0:
-        queue[length] = cell
-        length += 1
-    if not propagate(stack[0], queue, length, peers, units):
-        return True
-    return search(stack, queue, out, 1, nodes, np.zeros(1, np.uint64), False, peers, units) == 0
-
-
-@jit
-def _thin_out(
-    tokens: IntArray,
-    order: IntArray,
-    givens: int,
-    nodes: int,
-    stack: IntArray,
-    out: IntArray,
-    peers: IntArray,
-    units: IntArray,
-) -> bool:
-    """Empty cells in this order, each if the solution stays unique, down to `givens`; False if that fails.
-
-    More givens never add solutions, so when a whole run of cells can go at once, each could have gone one by one:
-    the runs below only save tests.
-    """
-    left, place, run = len(tokens), 0, len(tokens) // 2
-    while left > givens:
-        run = min(run, left - givens, len(tokens) - place)
-        if run > 1:
-            trial = tokens.copy()
-            trial[order[place : place + run]] = 0
-            if count(trial, 2, nodes, stack, out, peers, units) == 1:
-                tokens[:] = trial
-                left -= run
-                place += run
-            else:
-                run //= 2
-        else:
-            if left - (len(tokens) - place) > givens:
-                return False
-            if _removable(tokens, order[place], nodes, stack, out, peers, units):
-                tokens[order[place]] = 0
-                left -= 1
-            place += 1
-            run = 1
-    return True
-
-
-@jit
 def _generate(
     box: int,
     givens: int,
@@ -205,6 +154,8 @@ def _generate(
     attempts: int,
     nodes: int,
     stirs: int,
+    one_pass: int,
+    moves: int,
     stack: IntArray,
     out: IntArray,
     peers: IntArray,
@@ -217,7 +168,9 @@ def _generate(
         solution = out.copy()
         tokens = solution + 1
         shuffle(state, order)
-        if _thin_out(tokens, order, givens, nodes, stack, out, peers, units):
+        if not thin_out(tokens, order, max(givens, one_pass), nodes, stack, out, peers, units):
+            continue
+        if one_pass <= givens or reduce(tokens, solution, givens, nodes, moves, state, stack, out, peers, units):
             return True, tokens, solution
     return False, order, order
 
@@ -243,9 +196,10 @@ def generate(box: int, givens: int, seed: int) -> tuple[NDArray[np.uint8], NDArr
             f"a {box**2}x{box**2} Sudoku with one solution has {FEWEST.get(box, 1)} to {cells} givens, not {givens}"
         )
     state = np.array([seed], np.uint64)
-    found, tokens, solution = _generate(
-        box, givens, state, ATTEMPTS[box], NODES[box], STIRS.get(box, 0), *_workspace(box), *tables(box)
-    )
+    if box in ONE_PASS:  # levels of one size share their streams of seeds, but should not share their grids
+        state ^= np.uint64(givens << 32)
+    limits = (ATTEMPTS[box], NODES[box], STIRS.get(box, 0), ONE_PASS.get(box, 0), MOVES)
+    found, tokens, solution = _generate(box, givens, state, *limits, *_workspace(box), *tables(box))
     if not found:
         raise InvalidInput(
             f"found no {box**2}x{box**2} Sudoku with {givens} givens in {ATTEMPTS[box]} attempts; ask for more givens"

@@ -167,8 +167,10 @@ def _branch_cell(cand: IntArray, state: NDArray[np.uint64], random: bool) -> int
 
 
 @jit
-def _branch_value(c: int, state: NDArray[np.uint64], random: bool) -> int:
-    """One of the candidates, as a bit: the lowest, or a random one."""
+def _branch_value(c: int, likely: int, state: NDArray[np.uint64], random: bool) -> int:
+    """One of the candidates, as a bit: the likely one if it is among them, else the lowest; or a random one."""
+    if c & likely:
+        return likely
     if random:
         count, rest = 0, c
         while rest:
@@ -186,6 +188,7 @@ def search(
     out: IntArray,
     limit: int,
     nodes: int,
+    likely: IntArray,
     state: NDArray[np.uint64],
     random: bool,
     peers: IntArray,
@@ -193,7 +196,8 @@ def search(
 ) -> int:
     """Solutions of the propagated board stack[0], at most `limit`; -1 if more than `nodes` branches are needed.
 
-    The last solution found is left in `out`, as values that start at 0.
+    `likely` has the value to try first in each cell, as a bit, or 0. The last solution found is left in `out`, as
+    values that start at 0.
     """
     depth, found = 0, 0
     cells = np.empty(len(stack), np.int64)
@@ -214,7 +218,7 @@ def search(
             if nodes == 0:
                 return -1
             nodes -= 1
-            bit = _branch_value(cand[cell], state, random)
+            bit = _branch_value(cand[cell], likely[cell], state, random)
             stack[depth + 1] = cand
             cand[cell] ^= bit  # for when we come back
             cells[depth] = cell
@@ -242,7 +246,8 @@ def count(
     length = start(tokens, stack[0], queue)
     if not propagate(stack[0], queue, length, peers, units):
         return 0
-    return search(stack, queue, out, limit, nodes, np.zeros(1, np.uint64), False, peers, units)
+    nothing = np.zeros(len(tokens), np.int64)
+    return search(stack, queue, out, limit, nodes, nothing, np.zeros(1, np.uint64), False, peers, units)
 
 
 def workspace(box: int) -> tuple[NDArray[np.int32], IntArray]:
