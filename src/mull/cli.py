@@ -9,16 +9,17 @@ import os
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from mull.errors import UserError
 
 EXTRAS = {"cpmpy": "exact", "ortools": "exact"}
 """Which extra brings a missing module; the others come with `train`."""
 
-PUZZLE = "One line of text: for Sudoku, 0 or . is an empty cell; for other problems see docs/problems."
+PUZZLE = "One line of text; how problems write theirs is below."
 
 app = typer.Typer(
     help="Solve constraint satisfaction problems with small recurrent Transformers, and train your own.",
@@ -89,11 +90,23 @@ def options(
         print(context.get_help())
 
 
+class PuzzleCommand(typer.core.TyperCommand):
+    """A command that takes puzzles: its help ends with how each problem writes them."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Ask the problems, which only help needs to import here."""
+        from mull.problems import CLASSES
+
+        formats = sorted((cls().name, cls.text_format) for cls in CLASSES.values())
+        with formatter.section("Puzzles"):
+            formatter.write_dl(formats)
+
+
 Model = Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="A model that ships, or a model file.")]
 Steps = Annotated[int | None, typer.Option(min=1, metavar="N", help="Recurrences at most.")]
 
 
-@app.command()
+@app.command(cls=PuzzleCommand)
 def solve(
     puzzles: Annotated[
         list[str] | None,
@@ -200,7 +213,7 @@ def export(
     print(f"wrote {out}")
 
 
-@app.command()
+@app.command(cls=PuzzleCommand)
 def show(
     puzzle: Annotated[
         str,

@@ -154,6 +154,8 @@ class Problem(ABC):
 
     one_solution: ClassVar[bool] = True
     """Whether a proper instance has exactly one solution, so that having several is worth a remark."""
+    text_format: ClassVar[str] = ""
+    """How `parse` wants a puzzle, and `write_answer` writes an answer, for the help of commands."""
 
     @property
     @abstractmethod

@@ -13,6 +13,7 @@ could be verified.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,11 @@ SYMBOLS = "ABCDEFGHIJ"
 @dataclass(frozen=True)
 class MnistMapping(Problem):
     """Name the symbol that stands for the digit in an image."""
+
+    text_format: ClassVar[str] = (
+        "the name of an image of one handwritten digit, or the image itself, data:image/png;base64,... Answer: a "
+        "letter from A to J."
+    )
 
     split: str = "train"
     """The part of MNIST whose images `generate` takes."""

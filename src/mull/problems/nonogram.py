@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,11 @@ SYMBOLS = {UNKNOWN: "?", 0: "·", 1: "█"}
 @dataclass(frozen=True)
 class Nonogram(Problem):
     """Colour the cells of a square so that the runs of black cells in each row and column are its hints."""
+
+    text_format: ClassVar[str] = (
+        "the hints of the columns, then of the rows, / between lines and . between numbers: 1.1/1/2/1/2/1.1 is 3x3. "
+        "Answer: bits, row by row, 1 for black."
+    )
 
     side: int = 7
     """Rows, and columns, of the square."""

@@ -44,6 +44,11 @@ class ShortestPath(Problem):
     """Find a shortest path between two nodes of an n x n grid without the removed edges."""
 
     one_solution: ClassVar[bool] = False
+    text_format: ClassVar[str] = (
+        "the grid, its two end nodes and the removed edges: '4x4 ends=3-9 removed=3-6-11-12-13-19-21-23'. Nodes are "
+        "numbered row by row from 0; edges, the horizontal ones row by row, then the vertical ones column by column. "
+        "Answer: the nodes of the path."
+    )
 
     side: int = 4
     """Rows of the grid; it has side**2 nodes."""

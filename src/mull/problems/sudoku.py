@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,11 @@ DEFAULT_GIVENS = {2: (4, 8), 3: (24, 34), 4: LEVELS_16X16["simple"], 5: (260, 30
 @dataclass(frozen=True)
 class Sudoku(Problem):
     """Fill an n x n board so that every row, column and box holds each value exactly once."""
+
+    text_format: ClassVar[str] = (
+        "81 characters (4x4: 16), row by row, 0 or . for an empty cell; 16x16 and 25x25: numbers with spaces between "
+        "them. Answers alike."
+    )
 
     box: int = 3
     """Side of a box; the board has box**2 rows."""

@@ -27,6 +27,11 @@ from mull.problems.sudoku import Sudoku
 class VisualSudoku(Problem):
     """Fill a Sudoku board whose givens are images of digits, and whose empty cells are images of 0."""
 
+    text_format: ClassVar[str] = (
+        "the name of an image of the whole board, any size (it is cut evenly), handwritten digits, 0 for an empty "
+        "cell; or the image itself, data:image/png;base64,... Answer: as for Sudoku."
+    )
+
     box: int = 3
     """Side of a box, 2 or 3; the board has box**2 rows."""
     givens: tuple[int, int] | None = None
