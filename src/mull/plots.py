@@ -1,4 +1,4 @@
-"""Pictures: the recurrences solving a board, learning curves, accuracy against recurrences."""
+"""Figures: a puzzle or its answer, the recurrences solving it, learning curves, accuracy against recurrences."""
 
 from __future__ import annotations
 
@@ -9,52 +9,58 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mull.constraints import UNKNOWN, BoolArray, IntArray
-from mull.errors import InvalidInput
+from mull.constraints import IntArray
 from mull.files import atomic_path
+from mull.picture import Circle, Line, Mark, Picture, Pixels, Rect, Role, Text
 from mull.problem import Instance, Problem
-from mull.runtime import FloatArray
 from mull.solve import Solver
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, FAINT, MODEL, WRONG, WRONG_FILL = "#1b1f24", "#c9ced6", "#1f5fbf", "#c0392b", "#fbe3df"
-PANELS = 7
-"""Boards after some recurrence, beside the puzzle itself."""
+INK, FAINT, MODEL, WRONG = "#1b1f24", "#c9ced6", "#1f5fbf", "#c0392b"
+COLOURS: dict[Role, str] = {"ink": INK, "given": INK, "faint": FAINT, "paper": "white", "model": MODEL, "wrong": WRONG}
 DPI = 200
 WIDTH = 6.0
 """Inches; with DPI, 1200 pixels: the width of a README."""
+COLUMNS = 4
+"""Pictures in a row at most; there are up to two rows."""
+LEGIBLE = 0.1
+"""Inches of a cell below which fewer pictures stand in a row."""
+MARGIN, GAP, TITLE = 0.05, 0.1, 0.24
+"""Inches around all pictures, between two of them, and for the line above each."""
+CAPITAL = 0.73
+"""Height of digits and capitals in the font, as a share of its size."""
 
 
 def recurrences(solver: Solver, puzzle: str, path: Path, steps: int | None = None) -> None:
-    """Draw how a board is solved: what the model believes after some of the recurrences.
+    """Draw how a puzzle is solved: what the model believes after some of the recurrences.
 
-    Givens are black; the others show the most likely value, the surer the larger and darker; red cells break a rule.
+    Givens are black; the others show the most likely value, the surer the clearer; what breaks a rule is red.
     """
     problem = solver.problem
-    shape = problem.variables().shape
-    if len(shape) != 2:
-        raise InvalidInput(f"only boards can be drawn, and {problem.name} is none")
     instance = problem.parse(puzzle)
     problem.validate(instance)
+    pictures = [problem.picture(instance, problem.given_values(instance))]
     history_SVD = solver.history(puzzle, steps)
-    checks = problem.check(np.repeat(instance.inputs[None], len(history_SVD), axis=0), history_SVD.argmax(axis=-1))
+    values_SV = history_SVD.argmax(axis=-1)
+    checks = problem.check(np.repeat(instance.inputs[None], len(values_SV), axis=0), values_SV)
     solved = int(checks.argmax()) + 1 if checks.any() else None
-    shown = moments(solved or len(history_SVD), PANELS)
-    columns = math.ceil((len(shown) + 1) / 2) if len(shown) > 3 else len(shown) + 1
-    rows = math.ceil((len(shown) + 1) / columns)
-    figure, axes = _figure(rows, columns, WIDTH, WIDTH / columns * rows * (1.12 * shape[0] / shape[1]))
-    size = 0.66 * 72 * WIDTH / columns / shape[1]
-    panels = axes.ravel().tolist()
-    for axis in panels[len(shown) + 1 :]:
-        axis.set_axis_off()
-    for axis, step in zip(panels, [0, *shown], strict=False):
-        _board(axis, problem, instance, history_SVD[step - 1] if step else None, size)
-        title = f"{step} recurrence{'s' * (step != 1)}" if step else "puzzle"
-        axis.set_title(title + (" – verified" if step == solved else ""), fontsize=7, color=INK, pad=4)
-    _save(figure, path)
+    columns = min(COLUMNS, max(2, int(WIDTH / pictures[0].width / LEGIBLE)))
+    titles = ["puzzle"]
+    for step in moments(solved or len(values_SV), 2 * columns - 1):
+        pictures.append(problem.picture(instance, values_SV[step - 1], history_SVD[step - 1].max(axis=-1)))
+        titles.append(f"{step} recurrence{'s' * (step != 1)}" + " – verified" * (step == solved))
+    if len(pictures) > columns:
+        columns = math.ceil(len(pictures) / 2)
+    _save(_panels(pictures, titles, columns, max(WIDTH, 0.7 * LEGIBLE * columns * pictures[0].width)), path)
+
+
+def drawing(problem: Problem, instance: Instance, path: Path, values: IntArray | None = None) -> None:
+    """Draw one picture: an answer (V,), or, without one, the puzzle."""
+    picture = problem.picture(instance, problem.given_values(instance) if values is None else values)
+    _save(_panels([picture], [], 1, max(WIDTH / 2, 1.4 * LEGIBLE * picture.width)), path)
 
 
 def moments(last: int, count: int) -> list[int]:
@@ -62,80 +68,65 @@ def moments(last: int, count: int) -> list[int]:
     return sorted({round(step) for step in np.geomspace(1, last, count)})
 
 
-def _board(axis: Axes, problem: Problem, instance: Instance, belief_VD: FloatArray | None, size: float) -> None:
-    """One board, with characters of `size` points; without a belief, its givens alone."""
-    width = problem.variables().shape[1]
-    given = problem.given_values(instance)
-    values = given if belief_VD is None else belief_VD.argmax(axis=-1)
-    sure = np.ones(len(given)) if belief_VD is None else belief_VD.max(axis=-1)
-    bad = _broken(problem, instance, values)
-    _grid(axis, problem)
-    for cell, value in enumerate(values.tolist()):
-        row, column = divmod(cell, width)
-        if bad[cell]:
-            axis.add_patch(_square(column, row))
-        if value == UNKNOWN:
-            continue
-        is_given = given[cell] != UNKNOWN
-        share = 1.0 if is_given else float(sure[cell])
-        axis.text(
-            column + 0.5,
-            row + 0.53,
-            problem.write_answer(np.array([value])),
-            ha="center",
-            va="center",
-            color=WRONG if bad[cell] else INK if is_given else MODEL,
-            alpha=0.25 + 0.75 * share,
-            fontsize=size * (0.45 + 0.55 * share),
-            fontweight="bold" if is_given else "normal",
-        )
+def _panels(pictures: Sequence[Picture], titles: Sequence[str], columns: int, width: float) -> Figure:
+    """Pictures of one size in rows, each below its title, in a figure of `width` inches."""
+    rows, one = math.ceil(len(pictures) / columns), pictures[0]
+    across = (width - 2 * MARGIN + GAP) / columns  # from one picture to the next
+    scale = (across - GAP) / one.width
+    above = TITLE if titles else MARGIN
+    down = above + scale * one.height
+    figure, axes = _figure(1, 1, width, rows * down + MARGIN)
+    figure.set_layout_engine("none")
+    axis: Axes = axes[0, 0]
+    axis.set(position=(0, 0, 1, 1), xlim=(0, width), ylim=(figure.get_figheight(), 0))
+    axis.set_axis_off()
+    for place, picture in enumerate(pictures):
+        row, column = divmod(place, columns)
+        left, top = MARGIN + column * across, above + row * down
+        if titles:
+            middle = left + scale * picture.width / 2
+            axis.text(middle, top - 0.06, titles[place], ha="center", va="baseline", fontsize=7, color=INK)
+        for mark in picture.marks:
+            _draw(axis, mark, left, top, scale)
+    return figure
 
 
-def _grid(axis: Axes, problem: Problem) -> None:
-    """An empty board: lines between cells, thick ones where neighbours share fewer constraints than others do."""
-    height, width = problem.variables().shape
-    axis.set(xlim=(-0.04, width + 0.04), ylim=(height + 0.04, -0.04), aspect="equal", xticks=[], yticks=[])
-    for side in axis.spines.values():
-        side.set_visible(False)
-    cells, shared = problem.variables().index, _shared(problem)
-    upright = shared[cells[:, :-1], cells[:, 1:]]
-    level = shared[cells[:-1], cells[1:]]
-    most = max(upright.max(initial=0), level.max(initial=0))
-    thin: dict[str, Any] = {"color": FAINT, "linewidth": 0.4, "zorder": 2}
-    thick: dict[str, Any] = {"color": INK, "linewidth": 0.9, "zorder": 3}
-    for row, column in np.ndindex(upright.shape):
-        axis.plot([column + 1] * 2, [row, row + 1], **thick if upright[row, column] < most else thin)
-    for row, column in np.ndindex(level.shape):
-        axis.plot([column, column + 1], [row + 1] * 2, **thick if level[row, column] < most else thin)
-    axis.plot([0, width, width, 0, 0], [0, 0, height, height, 0], **thick)
+def _draw(axis: Axes, mark: Mark, left: float, top: float, scale: float) -> None:
+    """One mark of a picture whose corner is at (left, top), with units of `scale` inches."""
+    from matplotlib import patches
+    from matplotlib.colors import to_rgba
+    from matplotlib.lines import Line2D
 
-
-def _shared(problem: Problem) -> IntArray:
-    """(V, V): how many groups two variables share."""
-    scopes = [scope for constraint in problem.constraints() for scope in constraint.scopes()]
-    member = np.zeros((len(scopes), problem.variables().count), dtype=np.int64)
-    for group, scope in enumerate(scopes):
-        member[group, scope] = 1
-    shared: IntArray = member.T @ member
-    return shared
-
-
-def _square(column: int, row: int) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((column, row), 1, 1, facecolor=WRONG_FILL, edgecolor="none", zorder=1)
-
-
-def _broken(problem: Problem, instance: Instance, values: IntArray) -> BoolArray:
-    """(V,): variables whose value another variable of a broken group has too, or that contradict the givens."""
-    bad = np.zeros(len(values), dtype=bool)
-    for _, scope in problem.conflicts(instance.inputs, values):
-        own = values[scope]
-        twice = (own[:, None] == own[None, :]).sum(axis=1) > 1
-        bad[scope] |= twice if len(scope) > 1 else True
-    given = problem.given_values(instance)
-    altered: BoolArray = instance.given & (values != given)
-    return (bad & ~instance.given) | altered
+    colour, points = to_rgba(COLOURS[mark.role], mark.opacity), 72 * scale
+    order = len(axis.get_children())  # later marks cover earlier ones, whatever they are
+    match mark:
+        case Line():
+            x, y = zip(*mark.points, strict=True)
+            stroke: dict[str, Any] = {"linewidth": mark.width * points, "color": colour, "zorder": order}
+            strokes = Line2D(left + scale * np.array(x), top + scale * np.array(y), **stroke)
+            strokes.set(solid_capstyle="round", solid_joinstyle="miter")
+            axis.add_line(strokes)
+        case Text():
+            size, middle = mark.size * points, top + scale * (mark.y + CAPITAL / 2 * mark.size)
+            weight = "bold" if mark.bold else "normal"
+            at = (left + scale * mark.x, middle)
+            axis.text(*at, mark.text, ha="center", color=colour, fontsize=size, fontweight=weight, zorder=order)
+        case Rect():
+            corner = (left + scale * mark.x, top + scale * mark.y)
+            sides = (scale * mark.width, scale * mark.height)
+            axis.add_patch(patches.Rectangle(corner, *sides, facecolor=colour, edgecolor="none", zorder=order))
+        case Circle():
+            middle_xy = (left + scale * mark.x, top + scale * mark.y)
+            inside = COLOURS["paper"] if mark.width else colour
+            disc = patches.Circle(middle_xy, scale * mark.radius, facecolor=inside, edgecolor=colour, zorder=order)
+            disc.set_linewidth(mark.width * points)
+            axis.add_patch(disc)
+        case Pixels():
+            rgba = np.broadcast_to(np.array(colour), (*mark.grey.shape, 4)).copy()
+            rgba[..., 3] *= mark.grey / 255
+            x0, y0 = left + scale * mark.x, top + scale * mark.y
+            extent = (x0, x0 + scale * mark.width, y0 + scale * mark.height, y0)
+            axis.imshow(rgba, extent=extent, aspect="auto", interpolation="bilinear", zorder=order)
 
 
 def learning_curve(rows: Sequence[dict[str, float]], path: Path) -> None:
