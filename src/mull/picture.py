@@ -22,8 +22,8 @@ Role = Literal["ink", "faint", "paper", "given", "model", "wrong"]
 
 TEXT = 0.72
 """Size of a single character in a cell."""
-TINT = 0.14
-"""Opacity of the ground of a cell that is at fault."""
+TINT, GHOST = 0.14, 0.14
+"""Opacity of the ground of a cell that is at fault, and of an image behind the value that was read from it."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ def board(
     height, width = shape
     ground: list[Mark] = []
     texts: list[Mark] = []
-    size = TEXT * min(1.0, 1.6 / max(map(len, names)))
+    size = TEXT * min(1.0, 1.45 / max(map(len, names)))
     for cell, value in enumerate(values.tolist()):
         y, x = divmod(cell, width)
         bad, share = wrong is not None and bool(wrong[cell]), 1.0 if sure is None else float(sure[cell])
         if bad:
             ground.append(Rect(x, y, 1, 1, "wrong", TINT))
         if images is not None and (given[cell] or value == UNKNOWN):
-            ground.append(Pixels(x, y, 1, 1, _ink(images[cell]), opacity=1.0 if value == UNKNOWN else 0.25))
+            ground.append(Pixels(x, y, 1, 1, _ink(images[cell]), opacity=1.0 if value == UNKNOWN else GHOST))
         if value != UNKNOWN:
             role: Role = "wrong" if bad else "given" if given[cell] else "model"
             grown, opacity = size * (0.45 + 0.55 * share), 0.25 + 0.75 * share
@@ -177,9 +177,3 @@ def repeated(scopes: Sequence[IntArray], values: IntArray) -> BoolArray:
         same = (values[scope][:, None] == values[scope]).sum(axis=1)
         found[scope] |= (values[scope] != UNKNOWN) & ((same > 1) | (len(scope) == 1))
     return found
-
-
-def chance(values: IntArray, sure: FloatArray | None) -> FloatArray:
-    """(V,): how likely each variable of two values is 1, from its value and how sure that is; 0 if it is UNKNOWN."""
-    share = np.ones(len(values)) if sure is None else sure
-    return np.select([values == 1, values == 0], [share, 1.0 - share], 0.0)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT, MODEL, WRONG = "#1b1f24", "#c9ced6", "#1f5fbf", "#c0392b"
-COLOURS: dict[Role, str] = {"ink": INK, "given": INK, "faint": FAINT, "paper": "white", "model": MODEL, "wrong": WRONG}
+PAPER = "#ffffff"
+COLOURS: dict[Role, str] = {"ink": INK, "given": INK, "faint": FAINT, "paper": PAPER, "model": MODEL, "wrong": WRONG}
 DPI = 200
 WIDTH = 6.0
 """Inches; with DPI, 1200 pixels: the width of a README."""
@@ -70,6 +71,8 @@ def moments(last: int, count: int) -> list[int]:
 
 def _panels(pictures: Sequence[Picture], titles: Sequence[str], columns: int, width: float) -> Figure:
     """Pictures of one size in rows, each below its title, in a figure of `width` inches."""
+    from matplotlib.transforms import Affine2D
+
     rows, one = math.ceil(len(pictures) / columns), pictures[0]
     across = (width - 2 * MARGIN + GAP) / columns  # from one picture to the next
     scale = (across - GAP) / one.width
@@ -86,47 +89,39 @@ def _panels(pictures: Sequence[Picture], titles: Sequence[str], columns: int, wi
         if titles:
             middle = left + scale * picture.width / 2
             axis.text(middle, top - 0.06, titles[place], ha="center", va="baseline", fontsize=7, color=INK)
-        for mark in picture.marks:
-            _draw(axis, mark, left, top, scale)
+        at = Affine2D().scale(scale).translate(left, top) + axis.transData
+        for order, mark in enumerate(picture.marks):  # later marks cover earlier ones, whatever they are
+            _draw(axis, mark, 72 * scale, transform=at, zorder=order)
     return figure
 
 
-def _draw(axis: Axes, mark: Mark, left: float, top: float, scale: float) -> None:
-    """One mark of a picture whose corner is at (left, top), with units of `scale` inches."""
-    from matplotlib import patches
+def _draw(axis: Axes, mark: Mark, points: float, **where: Any) -> None:
+    """One mark, with units of so many `points`; `where` tells matplotlib its place and its order."""
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Circle as Disc
+    from matplotlib.patches import Rectangle
 
-    colour, points = to_rgba(COLOURS[mark.role], mark.opacity), 72 * scale
-    order = len(axis.get_children())  # later marks cover earlier ones, whatever they are
+    colour = to_rgba(COLOURS[mark.role], mark.opacity)
     match mark:
         case Line():
+            ends: dict[str, Any] = {"solid_capstyle": "round", "solid_joinstyle": "miter"}
             x, y = zip(*mark.points, strict=True)
-            stroke: dict[str, Any] = {"linewidth": mark.width * points, "color": colour, "zorder": order}
-            strokes = Line2D(left + scale * np.array(x), top + scale * np.array(y), **stroke)
-            strokes.set(solid_capstyle="round", solid_joinstyle="miter")
-            axis.add_line(strokes)
+            axis.add_artist(Line2D(x, y, linewidth=mark.width * points, color=colour, **ends, **where))
         case Text():
-            size, middle = mark.size * points, top + scale * (mark.y + CAPITAL / 2 * mark.size)
-            weight = "bold" if mark.bold else "normal"
-            at = (left + scale * mark.x, middle)
-            axis.text(*at, mark.text, ha="center", color=colour, fontsize=size, fontweight=weight, zorder=order)
+            font: dict[str, Any] = {"fontsize": mark.size * points, "fontweight": "bold" if mark.bold else "normal"}
+            baseline = mark.y + CAPITAL / 2 * mark.size
+            axis.text(mark.x, baseline, mark.text, ha="center", color=colour, **font, **where)
         case Rect():
-            corner = (left + scale * mark.x, top + scale * mark.y)
-            sides = (scale * mark.width, scale * mark.height)
-            axis.add_patch(patches.Rectangle(corner, *sides, facecolor=colour, edgecolor="none", zorder=order))
+            axis.add_artist(Rectangle((mark.x, mark.y), mark.width, mark.height, fc=colour, ec="none", **where))
         case Circle():
-            middle_xy = (left + scale * mark.x, top + scale * mark.y)
-            inside = COLOURS["paper"] if mark.width else colour
-            disc = patches.Circle(middle_xy, scale * mark.radius, facecolor=inside, edgecolor=colour, zorder=order)
-            disc.set_linewidth(mark.width * points)
-            axis.add_patch(disc)
+            inside, width = (COLOURS["paper"], mark.width * points) if mark.width else (colour, 0.0)
+            axis.add_artist(Disc((mark.x, mark.y), mark.radius, fc=inside, ec=colour, lw=width, **where))
         case Pixels():
-            rgba = np.broadcast_to(np.array(colour), (*mark.grey.shape, 4)).copy()
-            rgba[..., 3] *= mark.grey / 255
-            x0, y0 = left + scale * mark.x, top + scale * mark.y
-            extent = (x0, x0 + scale * mark.width, y0 + scale * mark.height, y0)
-            axis.imshow(rgba, extent=extent, aspect="auto", interpolation="bilinear", zorder=order)
+            ink = np.tile(colour, (*mark.grey.shape, 1))
+            ink[..., 3] *= mark.grey / 255
+            extent = (mark.x, mark.x + mark.width, mark.y + mark.height, mark.y)
+            axis.imshow(ink, extent=extent, aspect="auto", interpolation="bilinear", **where)
 
 
 def learning_curve(rows: Sequence[dict[str, float]], path: Path) -> None:

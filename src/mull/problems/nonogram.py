@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, Cardinality, Constraint, IntArray
 from mull.errors import InvalidInput
-from mull.picture import TINT, FloatArray, Line, Mark, Picture, Rect, Role, Text, chance, frame, hairline
+from mull.picture import TINT, FloatArray, Line, Mark, Picture, Rect, Role, Text, frame, hairline
 from mull.problem import Hints, Instance, NumpyBatch, Problem, Variables
 from mull.problems.nonogram_runs import Runs, line_name
 
@@ -172,8 +172,10 @@ class Nonogram(Problem):
         rows, columns = self._hints(instance)
         beside, above = _places(rows, 0.24, 0.38), _places(columns, 0.7, 0.0)
         left, top = (max(away for _, away, _ in hints) + 0.4 for hints in (beside, above))
+        share = np.ones(len(values)) if sure is None else sure
+        likely = np.select([values == 1, values == 0], [share, 1.0 - share], 0.0)
         marks: list[Mark] = []
-        for cell, black in enumerate(chance(values, sure).tolist()):
+        for cell, black in enumerate(likely.tolist()):
             y, x = divmod(cell, self.side)
             if wrong is not None and wrong[cell]:
                 marks.append(Rect(left + x, top + y, 1, 1, "wrong", max(black, TINT)))

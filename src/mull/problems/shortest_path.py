@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, Cardinality, Constraint, IntArray
 from mull.errors import InvalidInput
-from mull.picture import FloatArray, Picture, chance
+from mull.picture import FloatArray, Picture
 from mull.problem import Instance, NumpyBatch, Problem, Symmetries, Tokens, Variables
 from mull.problems.shortest_path_grid import FAR, OPEN, Grid, grid
 
@@ -279,11 +279,12 @@ class ShortestPath(Problem):
         sure: FloatArray | None = None,
         wrong: BoolArray | None = None,
     ) -> Picture:
-        """The grid without its removed edges; nodes and edges are as blue as they are likely to be in the path."""
+        """The grid without its removed edges; the answer's nodes and edges, the bluer the surer; red if removed."""
         is_end, there = instance.inputs == END, instance.inputs != REMOVED
         if wrong is None:
             wrong = (is_end & (values == 0)) | (~there & (values == 1))
-        return self.grid.picture(np.where(there | wrong, chance(values, sure), 0.0), is_end, there, wrong)
+        shares = np.where(values == 1, 1.0 if sure is None else sure, 0.0)
+        return self.grid.picture(shares, is_end, there, wrong)
 
 
 def _true(variables: Any) -> Any:

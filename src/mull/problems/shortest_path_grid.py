@@ -148,17 +148,17 @@ class Grid:
                 lines.append("   ".join(upright[row::gaps]))
         return "\n".join(line.rstrip() for line in lines)
 
-    def picture(self, likely: FloatArray, end: BoolArray, there: BoolArray, wrong: BoolArray) -> Picture:
+    def picture(self, shares: FloatArray, end: BoolArray, there: BoolArray, wrong: BoolArray) -> Picture:
         """The grid, from what is known of each node and, after them, of each edge (N + E).
 
-        `likely`: how likely it is in the path; `end`: it is an end node; `there`: it is not removed; `wrong`: at fault.
+        `shares`: how surely it is in the path, 0 if it is not; `end`: an end node; `there`: not removed; `wrong`: red.
         """
         thin, margin = hairline(self.side), 2 * RADIUS
         at = [(margin + x, margin + y) for y in range(self.side) for x in range(self.side)]
         lines = [(at[a], at[b]) for a, b in self.ends.tolist()]
         roles: list[Role] = ["wrong" if bad else "model" for bad in wrong.tolist()]
         marks: list[Mark] = [Line(lines[edge], thin, opacity=QUIET) for edge in np.flatnonzero(there[self.nodes :])]
-        for edge, share in enumerate(likely[self.nodes :].tolist()):
+        for edge, share in enumerate(shares[self.nodes :].tolist()):
             if share > 0:
                 marks.append(Line(lines[edge], RADIUS, roles[self.nodes + edge], share))
         for node, (x, y) in enumerate(at):
@@ -166,8 +166,8 @@ class Grid:
                 marks.append(Circle(x, y, 1.5 * RADIUS, "wrong" if wrong[node] else "given"))
                 continue
             marks.append(Circle(x, y, RADIUS, opacity=QUIET, width=thin))
-            if likely[node] > 0:
-                marks.append(Circle(x, y, RADIUS + thin / 2, roles[node], float(likely[node])))
+            if shares[node] > 0:
+                marks.append(Circle(x, y, RADIUS + thin / 2, roles[node], float(shares[node])))
         side = self.side - 1 + 2 * margin
         return Picture(side, side, tuple(marks))
 
