@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray
-from mull.problem import Instance, Problem, Symmetries, Tokens
+from mull.picture import FloatArray, Picture, Rect
+from mull.problem import Instance, Problem, Symmetries, Tokens, Variables
 from mull.problems import get_problem
 from mull.problems.TEMPLATE import LatinSquare
 from mull.testing import check_problem
@@ -114,6 +115,39 @@ class DrawsAlike(LatinSquare):
         return "a square"
 
 
+class BlankPicture(LatinSquare):
+    def picture(
+        self,
+        instance: Instance,
+        values: IntArray,
+        sure: FloatArray | None = None,
+        wrong: BoolArray | None = None,
+    ) -> Picture:
+        return Picture(1, 1, ())
+
+
+class PicturesAlike(BlankPicture):
+    def picture(
+        self,
+        instance: Instance,
+        values: IntArray,
+        sure: FloatArray | None = None,
+        wrong: BoolArray | None = None,
+    ) -> Picture:
+        return Picture(1, 1, (Rect(0, 0, 1, 1),))
+
+
+class GrowingPicture(LatinSquare):
+    def picture(
+        self,
+        instance: Instance,
+        values: IntArray,
+        sure: FloatArray | None = None,
+        wrong: BoolArray | None = None,
+    ) -> Picture:
+        return replace(super().picture(instance, values, sure, wrong), height=int(values.sum()))
+
+
 class WrongSymmetry(LatinSquare):
     def symmetries(self) -> Symmetries:
         cells = self.variables().index.ravel()
@@ -149,10 +183,30 @@ BROKEN = [
     (TakesAnything, "must raise InvalidInput"),
     (TwoLines, "one line"),
     (DrawsAlike, "draws two answers alike"),
+    (BlankPicture, "blank"),
+    (PicturesAlike, "shows two answers alike"),
+    (GrowingPicture, "another size"),
     (WrongSymmetry, "turns a solution into a wrong answer"),
     (NoPermutation, "no permutation"),
     (CoarseSymmetry, "canonical.* differs"),
 ]
+
+
+class InARow(LatinSquare):
+    """No board, and thus without a picture."""
+
+    def variables(self) -> Variables:
+        return Variables((self.side**2,), values=self.side)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        return LatinSquare(self.side).constraints()
+
+    def symmetries(self) -> None:  # type: ignore[override]
+        return None
+
+
+def test_a_problem_may_have_no_picture() -> None:
+    check_problem(InARow(side=4), instances=2)
 
 
 @pytest.mark.parametrize(("broken", "message"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))

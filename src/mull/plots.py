@@ -1,4 +1,4 @@
-"""Pictures: the recurrences solving a board, learning curves, accuracy against recurrences."""
+"""Figures: a puzzle or its answer, the recurrences solving it, learning curves, accuracy against recurrences."""
 
 from __future__ import annotations
 
@@ -9,52 +9,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mull.constraints import UNKNOWN, BoolArray, IntArray
-from mull.errors import InvalidInput
+from mull.constraints import IntArray
 from mull.files import atomic_path
+from mull.picture import Circle, Line, Mark, Picture, Pixels, Rect, Role, Text
 from mull.problem import Instance, Problem
-from mull.runtime import FloatArray
 from mull.solve import Solver
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, FAINT, MODEL, WRONG, WRONG_FILL = "#1b1f24", "#c9ced6", "#1f5fbf", "#c0392b", "#fbe3df"
-PANELS = 7
-"""Boards after some recurrence, beside the puzzle itself."""
+INK, FAINT, MODEL, WRONG = "#1b1f24", "#c9ced6", "#1f5fbf", "#c0392b"
+PAPER = "#ffffff"
+COLOURS: dict[Role, str] = {"ink": INK, "given": INK, "faint": FAINT, "paper": PAPER, "model": MODEL, "wrong": WRONG}
 DPI = 200
 WIDTH = 6.0
 """Inches; with DPI, 1200 pixels: the width of a README."""
+COLUMNS = 4
+"""Pictures in a row at most; there are up to two rows."""
+LEGIBLE = 0.1
+"""Inches of a cell below which fewer pictures stand in a row."""
+MARGIN, GAP, TITLE = 0.05, 0.1, 0.24
+"""Inches around all pictures, between two of them, and for the line above each."""
+CAPITAL = 0.73
+"""Height of digits and capitals in the font, as a share of its size."""
 
 
 def recurrences(solver: Solver, puzzle: str, path: Path, steps: int | None = None) -> None:
-    """Draw how a board is solved: what the model believes after some of the recurrences.
+    """Draw how a puzzle is solved: what the model believes after some of the recurrences.
 
-    Givens are black; the others show the most likely value, the surer the larger and darker; red cells break a rule.
+    Givens are black; the others show the most likely value, the surer the clearer; what breaks a rule is red.
     """
     problem = solver.problem
-    shape = problem.variables().shape
-    if len(shape) != 2:
-        raise InvalidInput(f"only boards can be drawn, and {problem.name} is none")
     instance = problem.parse(puzzle)
     problem.validate(instance)
+    pictures = [problem.picture(instance, problem.given_values(instance))]
     history_SVD = solver.history(puzzle, steps)
-    checks = problem.check(np.repeat(instance.inputs[None], len(history_SVD), axis=0), history_SVD.argmax(axis=-1))
+    values_SV = history_SVD.argmax(axis=-1)
+    checks = problem.check(np.repeat(instance.inputs[None], len(values_SV), axis=0), values_SV)
     solved = int(checks.argmax()) + 1 if checks.any() else None
-    shown = moments(solved or len(history_SVD), PANELS)
-    columns = math.ceil((len(shown) + 1) / 2) if len(shown) > 3 else len(shown) + 1
-    rows = math.ceil((len(shown) + 1) / columns)
-    figure, axes = _figure(rows, columns, WIDTH, WIDTH / columns * rows * (1.12 * shape[0] / shape[1]))
-    size = 0.66 * 72 * WIDTH / columns / shape[1]
-    panels = axes.ravel().tolist()
-    for axis in panels[len(shown) + 1 :]:
-        axis.set_axis_off()
-    for axis, step in zip(panels, [0, *shown], strict=False):
-        _board(axis, problem, instance, history_SVD[step - 1] if step else None, size)
-        title = f"{step} recurrence{'s' * (step != 1)}" if step else "puzzle"
-        axis.set_title(title + (" – verified" if step == solved else ""), fontsize=7, color=INK, pad=4)
-    _save(figure, path)
+    columns = min(COLUMNS, max(2, int(WIDTH / pictures[0].width / LEGIBLE)))
+    titles = ["puzzle"]
+    for step in moments(solved or len(values_SV), 2 * columns - 1):
+        pictures.append(problem.picture(instance, values_SV[step - 1], history_SVD[step - 1].max(axis=-1)))
+        titles.append(f"{step} recurrence{'s' * (step != 1)}" + " – verified" * (step == solved))
+    if len(pictures) > columns:
+        columns = math.ceil(len(pictures) / 2)
+    _save(_panels(pictures, titles, columns, max(WIDTH, 0.7 * LEGIBLE * columns * pictures[0].width)), path)
+
+
+def drawing(problem: Problem, instance: Instance, path: Path, values: IntArray | None = None) -> None:
+    """Draw one picture: an answer (V,), or, without one, the puzzle."""
+    picture = problem.picture(instance, problem.given_values(instance) if values is None else values)
+    _save(_panels([picture], [], 1, max(WIDTH / 2, 1.4 * LEGIBLE * picture.width)), path)
 
 
 def moments(last: int, count: int) -> list[int]:
@@ -62,80 +69,59 @@ def moments(last: int, count: int) -> list[int]:
     return sorted({round(step) for step in np.geomspace(1, last, count)})
 
 
-def _board(axis: Axes, problem: Problem, instance: Instance, belief_VD: FloatArray | None, size: float) -> None:
-    """One board, with characters of `size` points; without a belief, its givens alone."""
-    width = problem.variables().shape[1]
-    given = problem.given_values(instance)
-    values = given if belief_VD is None else belief_VD.argmax(axis=-1)
-    sure = np.ones(len(given)) if belief_VD is None else belief_VD.max(axis=-1)
-    bad = _broken(problem, instance, values)
-    _grid(axis, problem)
-    for cell, value in enumerate(values.tolist()):
-        row, column = divmod(cell, width)
-        if bad[cell]:
-            axis.add_patch(_square(column, row))
-        if value == UNKNOWN:
-            continue
-        is_given = given[cell] != UNKNOWN
-        share = 1.0 if is_given else float(sure[cell])
-        axis.text(
-            column + 0.5,
-            row + 0.53,
-            problem.write_answer(np.array([value])),
-            ha="center",
-            va="center",
-            color=WRONG if bad[cell] else INK if is_given else MODEL,
-            alpha=0.25 + 0.75 * share,
-            fontsize=size * (0.45 + 0.55 * share),
-            fontweight="bold" if is_given else "normal",
-        )
+def _panels(pictures: Sequence[Picture], titles: Sequence[str], columns: int, width: float) -> Figure:
+    """Pictures of one size in rows, each below its title, in a figure of `width` inches."""
+    from matplotlib.transforms import Affine2D
+
+    rows, one = math.ceil(len(pictures) / columns), pictures[0]
+    across = (width - 2 * MARGIN + GAP) / columns  # from one picture to the next
+    scale = (across - GAP) / one.width
+    above = TITLE if titles else MARGIN
+    down = above + scale * one.height
+    figure, axes = _figure(1, 1, width, rows * down + MARGIN)
+    figure.set_layout_engine("none")
+    axis: Axes = axes[0, 0]
+    axis.set(position=(0, 0, 1, 1), xlim=(0, width), ylim=(figure.get_figheight(), 0))
+    axis.set_axis_off()
+    for place, picture in enumerate(pictures):
+        row, column = divmod(place, columns)
+        left, top = MARGIN + column * across, above + row * down
+        if titles:
+            middle = left + scale * picture.width / 2
+            axis.text(middle, top - 0.06, titles[place], ha="center", va="baseline", fontsize=7, color=INK)
+        at = Affine2D().scale(scale).translate(left, top) + axis.transData
+        for order, mark in enumerate(picture.marks):  # later marks cover earlier ones, whatever they are
+            _draw(axis, mark, 72 * scale, transform=at, zorder=order)
+    return figure
 
 
-def _grid(axis: Axes, problem: Problem) -> None:
-    """An empty board: lines between cells, thick ones where neighbours share fewer constraints than others do."""
-    height, width = problem.variables().shape
-    axis.set(xlim=(-0.04, width + 0.04), ylim=(height + 0.04, -0.04), aspect="equal", xticks=[], yticks=[])
-    for side in axis.spines.values():
-        side.set_visible(False)
-    cells, shared = problem.variables().index, _shared(problem)
-    upright = shared[cells[:, :-1], cells[:, 1:]]
-    level = shared[cells[:-1], cells[1:]]
-    most = max(upright.max(initial=0), level.max(initial=0))
-    thin: dict[str, Any] = {"color": FAINT, "linewidth": 0.4, "zorder": 2}
-    thick: dict[str, Any] = {"color": INK, "linewidth": 0.9, "zorder": 3}
-    for row, column in np.ndindex(upright.shape):
-        axis.plot([column + 1] * 2, [row, row + 1], **thick if upright[row, column] < most else thin)
-    for row, column in np.ndindex(level.shape):
-        axis.plot([column, column + 1], [row + 1] * 2, **thick if level[row, column] < most else thin)
-    axis.plot([0, width, width, 0, 0], [0, 0, height, height, 0], **thick)
-
-
-def _shared(problem: Problem) -> IntArray:
-    """(V, V): how many groups two variables share."""
-    scopes = [scope for constraint in problem.constraints() for scope in constraint.scopes()]
-    member = np.zeros((len(scopes), problem.variables().count), dtype=np.int64)
-    for group, scope in enumerate(scopes):
-        member[group, scope] = 1
-    shared: IntArray = member.T @ member
-    return shared
-
-
-def _square(column: int, row: int) -> Any:
+def _draw(axis: Axes, mark: Mark, points: float, **where: Any) -> None:
+    """One mark, with units of so many `points`; `where` tells matplotlib its place and its order."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Circle as Disc
     from matplotlib.patches import Rectangle
 
-    return Rectangle((column, row), 1, 1, facecolor=WRONG_FILL, edgecolor="none", zorder=1)
-
-
-def _broken(problem: Problem, instance: Instance, values: IntArray) -> BoolArray:
-    """(V,): variables whose value another variable of a broken group has too, or that contradict the givens."""
-    bad = np.zeros(len(values), dtype=bool)
-    for _, scope in problem.conflicts(instance.inputs, values):
-        own = values[scope]
-        twice = (own[:, None] == own[None, :]).sum(axis=1) > 1
-        bad[scope] |= twice if len(scope) > 1 else True
-    given = problem.given_values(instance)
-    altered: BoolArray = instance.given & (values != given)
-    return (bad & ~instance.given) | altered
+    colour = to_rgba(COLOURS[mark.role], mark.opacity)
+    match mark:
+        case Line():
+            ends: dict[str, Any] = {"solid_capstyle": "round", "solid_joinstyle": "miter"}
+            x, y = zip(*mark.points, strict=True)
+            axis.add_artist(Line2D(x, y, linewidth=mark.width * points, color=colour, **ends, **where))
+        case Text():
+            font: dict[str, Any] = {"fontsize": mark.size * points, "fontweight": "bold" if mark.bold else "normal"}
+            baseline = mark.y + CAPITAL / 2 * mark.size
+            axis.text(mark.x, baseline, mark.text, ha="center", color=colour, **font, **where)
+        case Rect():
+            axis.add_artist(Rectangle((mark.x, mark.y), mark.width, mark.height, fc=colour, ec="none", **where))
+        case Circle():
+            inside, width = (COLOURS["paper"], mark.width * points) if mark.width else (colour, 0.0)
+            axis.add_artist(Disc((mark.x, mark.y), mark.radius, fc=inside, ec=colour, lw=width, **where))
+        case Pixels():
+            ink = np.tile(colour, (*mark.grey.shape, 1))
+            ink[..., 3] *= mark.grey / 255
+            extent = (mark.x, mark.x + mark.width, mark.y + mark.height, mark.y)
+            axis.imshow(ink, extent=extent, aspect="auto", interpolation="bilinear", **where)
 
 
 def learning_curve(rows: Sequence[dict[str, float]], path: Path) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray
 from mull.errors import InvalidInput
+from mull.picture import FloatArray, Picture, board, repeated
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,37 @@ class Problem(ABC):
     def draw(self, instance: Instance, values: IntArray, styled: bool = False) -> str:
         """A (partial) answer (V,) with all that there is to see of its instance; givens stand out where `styled`."""
         return self.render(values, instance.given if styled else None)
+
+    def picture(
+        self,
+        instance: Instance,
+        values: IntArray,
+        sure: FloatArray | None = None,
+        wrong: BoolArray | None = None,
+    ) -> Picture:
+        """A (partial) answer (V,) as marks to draw; as it stands, for problems whose variables form a board.
+
+        `sure` (V,) is the model's probability of each value, `wrong` (V,) what to point out: if not given, what breaks
+        a rule. `write_answer` of a single value is how a cell shows it.
+        """
+        variables, stated = self.variables(), self.given_values(instance)
+        if len(variables.shape) != 2:
+            raise InvalidInput(f"{self.name} cannot be drawn: it is no board and has no picture of its own")
+        height, width = variables.shape
+        known = stated != UNKNOWN
+        if wrong is None:
+            broken = [scope for _, scope in self.conflicts(instance.inputs, values)]
+            wrong = np.where(known, values != stated, repeated(broken, values))
+        return board(
+            (height, width),
+            [self.write_answer(np.array([value])) for value in range(variables.values)],
+            values,
+            instance.given,
+            None if sure is None else np.where(known, 1.0, sure),
+            wrong,
+            [scope for rule in self.rules for scope in rule.scopes()],
+            instance.inputs if isinstance(self.input_kind(), Images) else None,
+        )
 
     def symmetries(self) -> Symmetries | None:
         """Symmetries for data augmentation, if the problem has any."""

@@ -41,6 +41,7 @@ def check_problem(
         if corruptions_caught:
             _check_corruptions(problem, instance, corruptions, rng)
         _check_text(problem, instance, rng)
+        _check_picture(problem, instance, rng)
         symmetries = problem.symmetries()
         if symmetries is not None:
             _check_symmetries(problem, symmetries, instance, rng)
@@ -188,6 +189,23 @@ def _check_text(problem: Problem, instance: Instance, rng: np.random.Generator) 
         differ = problem.write_answer(values_BV[0]) != problem.write_answer(solution)
         _require(differ, "write_answer() writes two different answers alike")
         _require(problem.render(values_BV[0]) != problem.render(solution), "render() draws two answers alike")
+
+
+def _check_picture(problem: Problem, instance: Instance, rng: np.random.Generator) -> None:
+    """The puzzle and answers can be drawn, and two answers look different; a problem may have no picture at all."""
+    solution = _solution(instance)
+    try:
+        puzzle = problem.picture(instance, problem.given_values(instance))
+    except InvalidInput as error:
+        _require(len(str(error).splitlines()) == 1, f"picture() must refuse in one line: {error}")
+        return
+    _require(puzzle.marks, "picture() of a puzzle is blank")
+    solved = problem.picture(instance, solution, sure=np.full(len(solution), 0.9))
+    size = (solved.width, solved.height)
+    _require(size == (puzzle.width, puzzle.height), "picture() has another size for the solution than for the puzzle")
+    for values_BV in _corrupted(problem, solution, 1, rng):
+        one, other = (problem.picture(instance, values) for values in (solution, values_BV[0]))
+        _require(one != other, "picture() shows two answers alike")
 
 
 def _check_bad_text(problem: Problem) -> None:

@@ -27,12 +27,15 @@ from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, Cardinality, Constraint, IntArray
 from mull.errors import InvalidInput
+from mull.picture import TINT, FloatArray, Line, Mark, Picture, Rect, Role, Text, frame, hairline
 from mull.problem import Hints, Instance, NumpyBatch, Problem, Variables
 from mull.problems.nonogram_runs import Runs, line_name
 
 KINDS = ("unique", "line", "search")
 LARGEST = 64
 SYMBOLS = {UNKNOWN: "?", 0: "·", 1: "█"}
+HINT = 0.6
+"""Size of the hints in a picture, in cells."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,44 @@ class Nonogram(Problem):
         lines += [f"{hints:>{margin}} {cells}" for hints, cells in zip(left, picture, strict=True)]
         return "\n".join(line.rstrip() for line in lines)
 
+    def picture(
+        self,
+        instance: Instance,
+        values: IntArray,
+        sure: FloatArray | None = None,
+        wrong: BoolArray | None = None,
+    ) -> Picture:
+        """The square with its hints; a cell is as black as it is likely to be, and hints that are not met are red."""
+        rows, columns = self._hints(instance)
+        beside, above = _places(rows, 0.24, 0.38), _places(columns, 0.7, 0.0)
+        left, top = (max(away for _, away, _ in hints) + 0.4 for hints in (beside, above))
+        share = np.ones(len(values)) if sure is None else sure
+        likely = np.select([values == 1, values == 0], [share, 1.0 - share], 0.0)
+        marks: list[Mark] = []
+        for cell, black in enumerate(likely.tolist()):
+            y, x = divmod(cell, self.side)
+            if wrong is not None and wrong[cell]:
+                marks.append(Rect(left + x, top + y, 1, 1, "wrong", max(black, TINT)))
+            elif black:
+                marks.append(Rect(left + x, top + y, 1, 1, "ink", black))
+        marks += self._lines(left, top)
+        broken = Runs(self.side).violations(values[None], instance.inputs[None])[0]
+        roles: list[Role] = ["wrong" if line else "ink" for line in broken]
+        marks += [Text(left - away, top + y + 0.5, hint, HINT, roles[y]) for y, away, hint in beside]
+        marks += [Text(left + x + 0.5, top - away, hint, HINT, roles[self.side + x]) for x, away, hint in above]
+        return Picture(left + self.side, top + self.side, tuple(marks))
+
+    def _lines(self, left: float, top: float) -> list[Line]:
+        """The lines of the square, thicker after every fifth cell of a large one, and its frame."""
+        side, thin = self.side, hairline(self.side)
+        lines: list[Line] = []
+        for place in range(1, side):
+            width = 2.5 * thin if side >= 10 and place % 5 == 0 else thin
+            x, y = left + place, top + place
+            lines.append(Line(((x, top), (x, top + side)), width, "faint"))  # seen on white and on black
+            lines.append(Line(((left, y), (left + side, y)), width, "faint"))
+        return [*lines, frame(left, top, side, side, 2.25 * thin)]
+
     @property
     def _cell(self) -> int:
         """Characters for one cell: two look square, three leave room between numbers of two digits."""
@@ -194,6 +235,21 @@ def _numbers(clue: str, side: int) -> tuple[int, ...]:
     if sum(numbers) + len(numbers) - 1 > side:
         raise InvalidInput(f"{'.'.join(parts)} does not fit into {side} cells")
     return (0,) * ((side + 1) // 2 - len(numbers)) + tuple(numbers)
+
+
+def _places(lines: NDArray[Any], room: float, digit: float) -> list[tuple[int, float, str]]:
+    """Each hint of lines (side, width): its line, how far from the square its middle is, and its text.
+
+    A hint takes up `room`, and `digit` more for every character. A line without hints has a 0.
+    """
+    places = []
+    for line, numbers in enumerate(lines.tolist()):
+        away = 0.1
+        for hint in reversed([str(n) for n in numbers if n] or ["0"]):
+            length = room + digit * len(hint)
+            places.append((line, away + length / 2, hint))
+            away += length
+    return places
 
 
 def _backwards(hints: NDArray[Any]) -> NDArray[Any]:

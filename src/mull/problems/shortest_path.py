@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, Cardinality, Constraint, IntArray
 from mull.errors import InvalidInput
+from mull.picture import FloatArray, Picture
 from mull.problem import Instance, NumpyBatch, Problem, Symmetries, Tokens, Variables
 from mull.problems.shortest_path_grid import FAR, OPEN, Grid, grid
 
@@ -263,18 +264,32 @@ class ShortestPath(Problem):
 
         Where `given` is passed, end nodes are bold, and a dot stands for each other edge that is not removed.
         """
-        return self._picture(values, np.ones(len(values), dtype=bool) if given is None else given, given is not None)
+        return self._drawn(values, np.ones(len(values), dtype=bool) if given is None else given, given is not None)
 
     def draw(self, instance: Instance, values: IntArray, styled: bool = False) -> str:
-        return self._picture(values, instance.given, styled)
+        return self._drawn(values, instance.given, styled)
 
-    def _picture(self, values: IntArray, given: BoolArray, styled: bool) -> str:
+    def _drawn(self, values: IntArray, given: BoolArray, styled: bool) -> str:
         nodes, edges = np.split(np.asarray(values), [self.grid.nodes])
         marks = [{1: "@", 0: "o"}.get(value, "+") for value in nodes.tolist()]
         if styled:
             marks = [f"\x1b[1m{mark}\x1b[0m" if bold else mark for mark, bold in zip(marks, given, strict=False)]
         left_open = (edges == 0) & ~given[self.grid.nodes :]
         return self.grid.draw(marks, np.where(left_open, OPEN, edges).tolist())
+
+    def picture(
+        self,
+        instance: Instance,
+        values: IntArray,
+        sure: FloatArray | None = None,
+        wrong: BoolArray | None = None,
+    ) -> Picture:
+        """The grid without its removed edges; the answer's nodes and edges, the bluer the surer; red if removed."""
+        is_end, there = instance.inputs == END, instance.inputs != REMOVED
+        if wrong is None:
+            wrong = (is_end & (values == 0)) | (~there & (values == 1))
+        shares = np.where(values == 1, 1.0 if sure is None else sure, 0.0)
+        return self.grid.picture(shares, is_end, there, wrong)
 
 
 def _true(variables: Any) -> Any:

@@ -14,11 +14,15 @@ from functools import cache, cached_property
 import numpy as np
 
 from mull.constraints import BoolArray, IntArray
+from mull.picture import Circle, FloatArray, Line, Mark, Picture, Role, hairline
 
 FAR = -1
 """The distance of a node that cannot be reached."""
 OPEN = 2
 """How `Grid.draw` is told of an edge that is there but not in the path; 1 is in the path, 0 is none, else unknown."""
+
+RADIUS, QUIET = 0.12, 0.5
+"""Of a node in a picture, where neighbours are 1 apart; opacity of nodes and edges that are not in the path."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,29 @@ class Grid:
             if row < gaps:
                 lines.append("   ".join(upright[row::gaps]))
         return "\n".join(line.rstrip() for line in lines)
+
+    def picture(self, shares: FloatArray, end: BoolArray, there: BoolArray, wrong: BoolArray) -> Picture:
+        """The grid, from what is known of each node and, after them, of each edge (N + E).
+
+        `shares`: how surely it is in the path, 0 if it is not; `end`: an end node; `there`: not removed; `wrong`: red.
+        """
+        thin, margin = hairline(self.side), 2 * RADIUS
+        at = [(margin + x, margin + y) for y in range(self.side) for x in range(self.side)]
+        lines = [(at[a], at[b]) for a, b in self.ends.tolist()]
+        roles: list[Role] = ["wrong" if bad else "model" for bad in wrong.tolist()]
+        marks: list[Mark] = [Line(lines[edge], thin, opacity=QUIET) for edge in np.flatnonzero(there[self.nodes :])]
+        for edge, share in enumerate(shares[self.nodes :].tolist()):
+            if share > 0:
+                marks.append(Line(lines[edge], RADIUS, roles[self.nodes + edge], share))
+        for node, (x, y) in enumerate(at):
+            if end[node]:
+                marks.append(Circle(x, y, 1.5 * RADIUS, "wrong" if wrong[node] else "given"))
+                continue
+            marks.append(Circle(x, y, RADIUS, opacity=QUIET, width=thin))
+            if shares[node] > 0:
+                marks.append(Circle(x, y, RADIUS + thin / 2, roles[node], float(shares[node])))
+        side = self.side - 1 + 2 * margin
+        return Picture(side, side, tuple(marks))
 
 
 @cache

@@ -28,9 +28,9 @@ ORDERS = np.array(list(permutations(range(3))), np.int64)
 def _second_row(first: IntArray, second: IntArray, stack: int, order: IntArray, place: IntArray, row: IntArray) -> None:
     """The least second row once the top row reads 1..9 and begins with the columns `order` of `stack`.
 
-    Each column gets its place when the second row first asks for it: the least label still free for it. That fixes
-    all nine, since the second row's boxes spread the top row's values. `place` (9,) becomes the new place of each
-    column and `row` the second row, values from 0.
+    A column gets its place when the second row first asks for it: the least label still free for it. Where the second
+    row comes to a place that no value has asked for, the column with the least value takes it. `place` (9,) becomes
+    the new place of each column and `row` the second row, values from 0.
     """
     column_of = np.empty(9, np.int64)
     for c in range(9):
@@ -38,7 +38,7 @@ def _second_row(first: IntArray, second: IntArray, stack: int, order: IntArray, 
         place[c] = -1
     stack_at = np.full(3, -1, np.int64)  # which third of the new board a stack goes to
     used = np.zeros(3, np.int64)  # columns of each old stack that have a place
-    column_at = np.empty(9, np.int64)
+    column_at = np.full(9, -1, np.int64)
     stack_at[stack] = 0
     used[stack] = 3
     for k in range(3):
@@ -46,7 +46,14 @@ def _second_row(first: IntArray, second: IntArray, stack: int, order: IntArray, 
         column_at[k] = stack * 3 + order[k]
     stacks = 1
     for i in range(9):
-        # columns 0..i of the new board are placed: the two boxes read so far name all columns of the third
+        if column_at[i] < 0:  # two columns of this third are left: the values below them are of the other two
+            least = -1
+            for c in range(9):
+                if place[c] < 0 and stack_at[c // 3] == i // 3:
+                    if least < 0 or place[column_of[second[c]]] < place[column_of[second[least]]]:
+                        least = c
+            place[least], column_at[i] = i, least
+            used[least // 3] += 1
         column = column_of[second[column_at[i]]]
         if place[column] < 0:
             old = column // 3
