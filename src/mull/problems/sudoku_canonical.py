@@ -49,9 +49,9 @@ def _second_row(first: IntArray, second: IntArray, stack: int, order: IntArray, 
         if column_at[i] < 0:  # two columns of this third are left: the values below them are of the other two
             least = -1
             for c in range(9):
-                if place[c] < 0 and stack_at[c // 3] == i // 3:
-                    if least < 0 or place[column_of[second[c]]] < place[column_of[second[least]]]:
-                        least = c
+                here = place[c] < 0 and stack_at[c // 3] == i // 3
+                if here and (least < 0 or place[column_of[second[c]]] < place[column_of[second[least]]]):
+                    least = c
             place[least], column_at[i] = i, least
             used[least // 3] += 1
         column = column_of[second[column_at[i]]]

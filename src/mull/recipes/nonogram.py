@@ -59,7 +59,7 @@ def nonogram_7_best() -> Recipe:
         description="7x7 nonograms of the paper, carried slots, feedback, injection",
         model=replace(base.model, embedding_std=0.5, feedback=True, inject=True),
         training=Training(
-            updates=20_000,
+            updates=8_000,
             batch=512,
             recurrences=16,
             learning_rate=2e-3,
@@ -83,5 +83,5 @@ def nonogram_15_best() -> Recipe:
         valid=Data("nonogram15_valid"),
         test=Data("nonogram15_test"),
         model=replace(base.model, width=256, heads=8),
-        training=replace(base.training, batch=128, learning_rate=1e-3),
+        training=replace(base.training, updates=6_000, batch=128, learning_rate=1e-3),
     )

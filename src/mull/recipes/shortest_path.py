@@ -52,7 +52,7 @@ def shortest_path_best() -> Recipe:
         description="SP4, symmetries of the square, carried slots, feedback, injection; labels on nodes too",
         model=replace(base.model, feedback=True, inject=True),
         training=Training(
-            updates=15_000,
+            updates=8_000,
             batch=512,
             recurrences=16,
             learning_rate=1e-3,
@@ -73,5 +73,5 @@ def shortest_path_12_best() -> Recipe:
         name="shortest-path-12.best",
         description="SP12 (20k generated), symmetries of the square, carried slots, feedback, injection",
         model=best.model,
-        training=replace(best.training, updates=30_000, batch=128, validate_every=1_000),
+        training=replace(best.training, updates=6_000, batch=128),
     )

@@ -60,10 +60,10 @@ def visual_sudoku_best() -> Recipe:
         train=replace(base.train, count=36_000),
         model=ModelConfig(dropout=0.0, embedding_std=0.5, feedback=True, inject=True),
         training=Training(
-            updates=20_000,
-            batch=512,
+            updates=12_000,
+            batch=256,
             recurrences=16,
-            learning_rate=2e-3,
+            learning_rate=1.5e-3,
             warmup=500,
             augment="geometric",
             carry=0.5,
