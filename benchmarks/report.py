@@ -16,7 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "problems" / "sudoku.md")
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
 
 PAPER_RRN = {"64": (99.5, 96.7)}
@@ -110,12 +110,34 @@ def trainings() -> str:
     return "\n".join(lines)
 
 
+def generate_speed() -> str:
+    """What generated Sudoku boards are like, and how fast they are made."""
+    got = result("generate_speed")
+    lines = [
+        "| problem | boards | givens, mean (least to most) | singles suffice | boards a second | slowest board |",
+        "|---" * 6 + "|",
+    ]
+    for name, row in got["problems"].items():
+        rate = f"{row['per_s']:,.0f}" if row["per_s"] >= 10 else f"{row['per_s']:.1f}"
+        lines.append(
+            f"| `{name}` | {row['boards']:,} | {row['givens_mean']:.1f} ({row['givens_min']} to {row['givens_max']}) | "
+            f"{100 * row['singles']:.1f} % | {rate} | {1000 * row['slowest_s']:,.0f} ms |"
+        )
+    about = (
+        f"Processor time of one core ({got['provenance']['hardware']}), seed {got['seed']}, compiling not "
+        "counted. *Singles suffice*: the share of boards that need no guess, because some cell has one "
+        "value left, or some value one cell in its row, column or box, until the board is full."
+    )
+    return "\n".join([*lines, "", about])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "rrn-accuracy": rrn_accuracy,
     "by-givens": by_givens,
     "small-boards": small_boards,
     "speed": speed,
     "trainings": trainings,
+    "generate-speed": generate_speed,
 }
 
 

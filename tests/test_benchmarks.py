@@ -41,6 +41,15 @@ def test_the_speed_script_runs(root: Path, tmp_path: Path, external_data: Path) 
     assert json.loads(out.read_text())["verified"] > 0.5
 
 
+def test_the_generator_speed_script_runs(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "speed.json"
+    command = [sys.executable, "benchmarks/speed/generate.py", "--quick", "--out", str(out)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    problems = json.loads(out.read_text())["problems"]
+    assert problems["sudoku-16x16-hard"]["givens_max"] < 90
+    assert all(row["per_s"] > 0 for row in problems.values())
+
+
 def test_a_run_is_collected(root: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import doctest
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from mull.constraints import UNKNOWN
 from mull.errors import InvalidInput
 from mull.problem import Instance
-from mull.problems.sudoku import Sudoku
+from mull.problems.sudoku import LEVELS_16X16, Sudoku
 
 BOXES = (2, 3, 4, 5)
 PUZZLE = "000000010400000000020000000000050407008000300001090000300400200050100000000806000"
@@ -206,6 +207,12 @@ def test_generated_puzzles_have_the_asked_number_of_givens() -> None:
     assert instance.given.sum() == 6
     assert instance.solution is not None
     assert sudoku.check(instance.inputs[None], instance.solution[None]).all()
+
+
+def test_the_page_says_which_numbers_of_givens_the_levels_have(root: Path) -> None:
+    page = (root / "docs" / "problems" / "sudoku.md").read_text()
+    for level, (low, high) in LEVELS_16X16.items():
+        assert f"| `sudoku-16x16-{level}` | {low} to {high} |" in page
 
 
 def test_canonical_needs_the_solution() -> None:

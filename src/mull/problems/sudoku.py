@@ -26,7 +26,7 @@ from mull.problem import Instance, Problem, Symmetries, Tokens, Variables
 
 LEVELS_16X16 = {"simple": (106, 116), "medium": (90, 100), "hard": (80, 89)}
 """Numbers of givens on 16x16 boards. The means of the first two, 111 and 95, are those of the paper's data."""
-DEFAULT_GIVENS = {2: (4, 8), 3: (24, 34), 4: LEVELS_16X16["simple"], 5: (260, 300)}
+DEFAULT_GIVENS = {2: (4, 8), 3: (24, 34), 4: LEVELS_16X16["simple"], 5: (280, 320)}
 """Numbers of givens that `generate` draws from, by box size."""
 
 

@@ -50,7 +50,7 @@ ONE_PASS = {4: 106, 5: 300}
 
 Smaller boards do without it.
 """
-MOVES = 2000
+MOVES = 1000
 """Moves of that search on one grid."""
 STIRS = {4: 40, 5: 60}
 """How often a shuffled pattern grid is stirred."""

@@ -146,7 +146,7 @@ def _needed(sets: Sets, cell: int) -> bool:
 
 @jit
 def _best_addition(sets: Sets, tokens: IntArray, rested: BoolArray, state: NDArray[np.uint64]) -> int:
-    """An empty, rested cell that frees the most givens when it is filled; -1 if none frees any."""
+    """The empty cell that frees the most givens when it is filled, counting rested cells only; -1 if none frees any."""
     cells = len(tokens)
     frees = np.ones((cells, cells), np.uint8)  # whether all sets that need the first cell hold the second
     for s in range(min(sets.known[0], len(sets.hits))):
@@ -154,7 +154,7 @@ def _best_addition(sets: Sets, tokens: IntArray, rested: BoolArray, state: NDArr
             frees[sets.total[s]] &= sets.member[s]
     freed = np.zeros(cells, np.int64)
     for cell in range(cells):
-        if tokens[cell]:
+        if tokens[cell] and rested[cell]:
             freed += frees[cell]
     best, most, ties = -1, 1, 0
     for cell in range(cells):
