@@ -215,7 +215,7 @@ def test_text_and_drawing(capsys: pytest.CaptureFixture[str]) -> None:
     assert problem.write_answer(answer) == SOLUTION
     assert problem.draw(instance, answer) == DRAWN
     assert problem.render(np.array([UNKNOWN, 0, 1] * 3)).splitlines() == [" ? ·██"] * 3
-    print_puzzle(problem, PUZZLE)
+    print_puzzle(problem, instance, problem.given_values(instance))
     assert "1 1  ? ? ?" in capsys.readouterr().out
     empty = problem.parse("0/1/0//1/")
     assert problem.write(empty) == "0/1/0/0/1/0"

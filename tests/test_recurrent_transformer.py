@@ -109,11 +109,12 @@ def test_visual_model_has_the_papers_size() -> None:
     assert visual == 700_246  # the paper's 702k (701,526) counts a token table of 10 x 128 that images do not use
 
 
-def test_convolution_and_pool_in_one() -> None:
+@pytest.mark.parametrize("pools", [1, 2])
+def test_convolution_and_pool_in_one(pools: int) -> None:
     torch.manual_seed(0)
     layer, images = nn.Conv2d(3, 7, 5).double(), torch.randn(4, 3, 20, 16, dtype=torch.float64)
     plain = F.max_pool2d(F.relu(layer(images)), 2)
-    ours = convolve_and_pool(images, layer)
+    ours = convolve_and_pool(images, layer, pools)
     torch.testing.assert_close(ours, plain)
     towards = torch.randn_like(plain)
     gradients = [torch.autograd.grad((out * towards).sum(), list(layer.parameters())) for out in (plain, ours)]

@@ -32,7 +32,7 @@ from mull.trainer import Trainer
 RESULTS = Path(__file__).parents[1] / "results"
 
 
-def plain(images: Tensor, layer: nn.Conv2d) -> Tensor:
+def plain(images: Tensor, layer: nn.Conv2d, pools: int) -> Tensor:
     """Convolution, rectifier and pooling, one after the other."""
     return F.max_pool2d(F.relu(layer(images)), 2)
 

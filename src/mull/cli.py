@@ -227,15 +227,15 @@ def show(
     steps: Steps = None,
 ) -> None:
     """Print a puzzle's board; with --out, draw how the model solves it."""
-    from mull.hub import find_model, read_card
+    from mull.solve import load
     from mull.terminal import print_puzzle
 
-    print_puzzle(read_card(find_model(model)).problem, puzzle)
+    solver = load(model, steps=steps)
+    print_puzzle(solver.problem, *solver.read(puzzle))
     if out is not None:
         from mull.plots import recurrences
-        from mull.solve import load
 
-        recurrences(load(model, steps=steps), puzzle, out)
+        recurrences(solver, puzzle, out)
         print(f"wrote {out}")
 
 

@@ -41,12 +41,12 @@ def recurrences(solver: Solver, puzzle: str, path: Path, steps: int | None = Non
     Givens are black; the others show the most likely value, the surer the clearer; what breaks a rule is red.
     """
     problem = solver.problem
-    instance = problem.parse(puzzle)
-    problem.validate(instance)
-    pictures = [problem.picture(instance, problem.given_values(instance))]
+    pictures = [problem.picture(parsed := problem.parse(puzzle), problem.given_values(parsed))]
+    problem.validate(parsed)
+    instance, _ = solver.read(puzzle)
     history_SVD = solver.history(puzzle, steps)
     values_SV = history_SVD.argmax(axis=-1)
-    checks = problem.check(np.repeat(instance.inputs[None], len(values_SV), axis=0), values_SV)
+    checks = solver.verified(np.repeat(instance.inputs[None], len(values_SV), axis=0), values_SV)
     solved = int(checks.argmax()) + 1 if checks.any() else None
     columns = min(COLUMNS, max(2, int(WIDTH / pictures[0].width / LEGIBLE)))
     titles = ["puzzle"]

@@ -22,7 +22,7 @@ from mull.constraints import UNKNOWN, BoolArray, IntArray
 from mull.count import count_solutions
 from mull.errors import InvalidInput, UserError
 from mull.hub import find_model
-from mull.problem import Instance, Problem
+from mull.problem import Images, Instance, Problem
 from mull.runtime import Backend, FloatArray, Runtime, load_runtime
 
 Method = Literal["recurrence", "exact", "none"]
@@ -151,6 +151,16 @@ class Solver:
             probabilities.append(exponent / exponent.sum(axis=-1, keepdims=True))
         return np.stack(probabilities)
 
+    def read(self, puzzle: str) -> tuple[Instance, IntArray]:
+        """A puzzle and its givens (V,), UNKNOWN elsewhere: as it states them, or as the model reads them off images."""
+        instance = self.problem.parse(puzzle)
+        if not isinstance(self.problem.input_kind(), Images):
+            return instance, self.problem.given_values(instance)
+        recognised = self._recur([_Entry(puzzle, instance, 0.0)])[0].recognised()
+        if recognised is None:
+            return instance, self.problem.given_values(instance)
+        return replace(instance, given=recognised != UNKNOWN), recognised
+
     def _parse(self, puzzle: Puzzle) -> _Entry:
         began = time.perf_counter()
         try:
@@ -206,7 +216,7 @@ class Solver:
         for step in range(1, self.steps + 1):
             state, logits_BVD = self.runtime.step(state)
             values = logits_BVD.argmax(axis=-1)
-            solved = self._verified(inputs[active], values)
+            solved = self.verified(inputs[active], values)
             now = time.perf_counter()
             spent, clock = spent + (now - clock) / len(active), now
             last = step == self.steps
@@ -222,7 +232,7 @@ class Solver:
                 state = state[np.flatnonzero(~solved)]
         return [found[place] for place in range(len(entries))]
 
-    def _verified(self, inputs: NDArray[Any], values_BV: IntArray) -> BoolArray:
+    def verified(self, inputs: NDArray[Any], values_BV: IntArray) -> BoolArray:
         """(B,): which answers are right for certain; none of a problem that has no rule to check by."""
         if not self.problem.rules:
             return np.zeros(len(values_BV), dtype=bool)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from mull.constraints import UNKNOWN
-from mull.problem import Instance, NumpyBatch, Problem
+from mull.constraints import UNKNOWN, IntArray
+from mull.problem import Images, Instance, NumpyBatch, Problem
 from mull.solve import Answer, Puzzle, Solver
 
 
@@ -76,12 +76,10 @@ def json_line(answer: Answer) -> str:
     return json.dumps({key: getattr(answer, key) for key in keys})
 
 
-def print_puzzle(problem: Problem, puzzle: str) -> None:
-    """A puzzle's board, and what its givens already break."""
-    instance = problem.parse(puzzle)
-    values = problem.given_values(instance)
+def print_puzzle(problem: Problem, instance: Instance, values: IntArray) -> None:
+    """A puzzle with its givens (V,), and what they already break."""
     print(problem.draw(instance, values, colourful()))
-    print(f"\n{int(instance.given.sum())} givens")
+    print(f"\n{int(instance.given.sum())} givens" + " recognised" * isinstance(problem.input_kind(), Images))
     for label, _ in problem.conflicts(instance.inputs, values):
         print(f"conflict: {label}")
 

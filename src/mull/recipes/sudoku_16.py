@@ -44,7 +44,7 @@ def sudoku_16_best() -> Recipe:
         description="16x16 boards with about 95 givens (9k), all symmetries, carried slots, feedback, injection",
         model=replace(base.model, dropout=0.0, feedback=True, inject=True),
         training=Training(
-            updates=8_000,
+            updates=6_000,
             batch=128,
             recurrences=16,
             learning_rate=1e-3,
