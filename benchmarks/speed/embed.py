@@ -86,10 +86,12 @@ def main() -> None:
     """Measure and write the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--batches", default="128,512", help="boards in an update")
     parser.add_argument("--out", type=Path, default=RESULTS / "embed_speed.json")
     arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    batches, updates = ([2], 1) if arguments.quick else ([128, 512], 200)
+    batches = [2] if arguments.quick else [int(batch) for batch in arguments.batches.split(",")]
+    updates = 1 if arguments.quick else 200
     rates = measure(batches, updates, device, arguments.quick)
     content = {"boards_per_s": rates, "provenance": provenance(str(device))}
     write_text(arguments.out, json.dumps(content, indent=1) + "\n")

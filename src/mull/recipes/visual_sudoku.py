@@ -23,7 +23,7 @@ def visual_sudoku_satnet_paper() -> Recipe:
         valid=Data("satnet-v_valid"),
         test=Data("satnet-v_test"),
         model=ModelConfig(embedding_std=0.5),
-        training=Training(updates=40_000, batch=128, learning_rate=1e-3, validate_every=1_000),
+        training=Training(updates=6_000, batch=128, learning_rate=1e-3, validate_every=500),
     )
 
 
