@@ -55,10 +55,10 @@ def test_a_run_becomes_a_model_file(run: Path, tmp_path: Path) -> None:
 
 
 def test_scores_go_onto_the_card(run: Path, tmp_path: Path) -> None:
-    result = {"data": "some", "instances": 3, "steps": {"16": {"whole_board": 0.5}}}
+    result = {"data": "some", "instances": 3, "steps": {"16": {"right": 0.5}}}
     (tmp_path / "scores.json").write_text(json.dumps(result))
     export.export_model(run, tmp_path / "a.mull", tmp_path / "scores.json")
-    assert read_card(tmp_path / "a.mull").scores == {"some": {"instances": 3, "whole_board": {"16": 0.5}}}
+    assert read_card(tmp_path / "a.mull").scores == {"some": {"instances": 3, "right": {"16": 0.5}}}
     export.export_model(tmp_path / "a.mull", tmp_path / "b.mull")  # a model file again, its card kept
     assert read_card(tmp_path / "b.mull").scores["some"]["instances"] == 3
     (tmp_path / "scores.json").write_text("[]")

@@ -30,13 +30,14 @@ def predict(runtime: Runtime, inputs: NDArray[Any], steps: Sequence[int], batch_
 
 
 def metrics(problem: Problem, answers_BV: IntArray, batch: NumpyBatch) -> dict[str, float]:
-    """Whole-board, solution-board, whole-cell, solution-cell and givens-cell accuracy, and the problem's own.
+    """The share of answers that count as right, whole-board, solution-board and cell accuracies, and the problem's own.
 
-    "Solution" means the cells that were not given; a board counts if all of its cells in question are right.
+    "Solution" means the cells that were not given; a board counts if all of its cells in question equal the label.
     """
     right = answers_BV == batch.solution
     blank, given = ~batch.given, batch.given
     return {
+        "right": float(problem.right(batch, answers_BV).mean()),
         "whole_board": float(right.all(axis=1).mean()),
         "solution_board": float((right | given).all(axis=1).mean()),
         "whole_cell": float(right.mean()),

@@ -88,7 +88,7 @@ def difference(model: RecurrentTransformer, onnx: OnnxRuntime, steps: int = 16) 
 def export_model(source: Path, out: Path, scores: Path | None = None) -> None:
     """Write a model file from a run's folder, its `best.safetensors`, or another model file.
 
-    `scores` is a file that `mull eval --json` wrote; its whole-board accuracies go onto the model's card.
+    `scores` is a file that `mull eval --json` wrote; its shares of right answers go onto the model's card.
     """
     model, card = read_source(source, out.stem)
     if scores is not None:
@@ -143,8 +143,8 @@ def _card(recipe: Recipe, model: nn.Module, name: str, about: dict[str, Any]) ->
 def _read_scores(path: Path) -> dict[str, Any]:
     try:
         result = json.loads(path.read_text())
-        boards = {steps: row["whole_board"] for steps, row in result["steps"].items()}
-        return {result["data"]: {"whole_board": boards, "instances": result["instances"]}}
+        right = {steps: row["right"] for steps, row in result["steps"].items()}
+        return {result["data"]: {"right": right, "instances": result["instances"]}}
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

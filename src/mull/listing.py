@@ -67,12 +67,12 @@ def data() -> str:
 
 
 def _scores(card: Card) -> str:
-    """Whole-board accuracy by data set, at the card's number of recurrences where that was measured."""
+    """Share of right answers by data set, at the card's number of recurrences where that was measured."""
     shown = []
     for name, score in card.scores.items():
-        boards = score["whole_board"]
-        steps = str(card.steps) if str(card.steps) in boards else max(boards, key=int)
-        shown.append(f"{100 * boards[steps]:.2f} % of {name}")
+        right = score["right"]
+        steps = str(card.steps) if str(card.steps) in right else max(right, key=int)
+        shown.append(f"{100 * right[steps]:.2f} % of {name}")
     return ", ".join(shown) or "-"
 
 

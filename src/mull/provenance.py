@@ -25,10 +25,9 @@ def provenance(device: str | None = None) -> dict[str, str]:
 
 
 def command() -> str:
-    """The command line of this process; no path outside the working folder."""
-    program = Path(sys.argv[0])
-    name = program.name if program.is_absolute() else str(program)
-    return " ".join(["mull" if program.name == "__main__.py" else name, *sys.argv[1:]])
+    """The command line of this process; of paths outside the working folder, the last part alone."""
+    words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv]
+    return " ".join(["mull" if words[0] == "__main__.py" else words[0], *words[1:]])
 
 
 def hardware(device: str | None = None) -> str:
@@ -41,15 +40,17 @@ def hardware(device: str | None = None) -> str:
 
 
 def commit() -> str:
-    """The commit of the source tree, with a + if it was changed since; `MULL_COMMIT` where there is no git."""
+    """The commit of the source tree, with a + if it was changed since; `MULL_COMMIT` goes before."""
+    if os.environ.get("MULL_COMMIT"):  # a copy of the tree may lie in another repository, or in an older state of ours
+        return os.environ["MULL_COMMIT"]
     here = Path(__file__).parent
     if not (here.parents[1] / "pyproject.toml").exists():  # installed: a repository around it is not ours
-        return os.environ.get("MULL_COMMIT", "unknown")
+        return "unknown"
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
     try:
         run = subprocess.run(describe, cwd=here, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
-        return os.environ.get("MULL_COMMIT", "unknown")
+        return "unknown"
     return run.stdout.strip()
 
 

@@ -91,12 +91,12 @@ def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> No
 
 
 def validate(trainer: Trainer, valid: NumpyBatch, steps: int) -> dict[str, float]:
-    """Accuracies of the averaged weights on validation data; `valid_board`, answers that count as right, decides."""
+    """Accuracies of the averaged weights on validation data; `valid_board`, the answers that are right, decides."""
     problem = trainer.recipe.problem
     runtime = TorchRuntime(trainer.ema, problem, bf16=trainer.bf16)
     answers = predict(runtime, valid.inputs, [steps], runtime.batch)[0]
-    found = {f"valid_{name}": share for name, share in metrics(problem, answers, valid).items()}
-    return {"valid_board": float(problem.right(valid, answers).mean()), **found}
+    found = metrics(problem, answers, valid)
+    return {"valid_board": found.pop("right"), **{f"valid_{name}": share for name, share in found.items()}}
 
 
 class RunLog:
