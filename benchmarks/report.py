@@ -16,11 +16,34 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "problems" / "sudoku.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", *sorted((ROOT / "docs" / "problems").glob("*.md")))
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
 
 PAPER_RRN = {"64": (99.5, 96.7)}
 """Table 1 of the paper, L1R32H4 trained on 180k RRN puzzles: all test boards, and those with 17 givens."""
+
+
+PAPER = {
+    "sudoku.rrn_test": "99.5",
+    "visual-sudoku.rrn-v_test": "74.8 (9k puzzles), 89.5 (180k)",
+    "visual-sudoku.satnet-v_test": "93.5 (trained on SATNet-V)",
+    "visual-sudoku-satnet.satnet-v_test": "93.5",
+    "nonogram.nonogram7_test": "97.5",
+    "nonogram-15.nonogram15_test": "78.3 (other puzzles)",
+    "shortest-path.sp4_test": "83.5; 91.0 with its constraint loss",
+    "mnist-mapping.mnist_test": "99",
+}
+"""Right answers in %, of the paper's models of the same kind, by our result file."""
+
+
+EXAMPLES = {
+    "visual-sudoku": "rrn-v_test",
+    "nonogram": "nonogram7_test",
+    "nonogram-15": "nonogram15_test",
+    "shortest-path": "sp4_test",
+    "mnist-mapping": "mnist_test",
+}
+"""Models to draw at work, each on the first instance of a test set; of SP4, the first with the longest path."""
 
 
 def result(name: str) -> dict[str, Any]:
@@ -131,6 +154,55 @@ def generate_speed() -> str:
     return "\n".join([*lines, "", about])
 
 
+def chosen_steps(ours: dict[str, Any]) -> str:
+    """The recipe's number of recurrences, which was set before any test instance was seen."""
+    return str(result(f"{ours['trained']['recipe']}.train")["recipe"]["training"]["validate_steps"])
+
+
+def models() -> str:
+    """What each model scores on its test sets, beside the paper."""
+    lines = [
+        "| model | test set | instances | T | right, % | the paper, % | parameters | recipe | symmetries | training |",
+        "|---" * 10 + "|",
+    ]
+    for name, paper in PAPER.items():
+        ours = result(name)
+        steps, trained = chosen_steps(ours), ours["trained"]
+        run = result(f"{trained['recipe']}.train")
+        right = 100 * ours["steps"][steps]["right"]
+        spent = f"{run['rows'][-1]['seconds'] / 60:.1f} min, {trained['hardware']}"
+        cells = [ours["model"], f"`{ours['data']}`", f"{ours['instances']:,}", steps, f"**{right:.2f}**", paper]
+        cells += [f"{ours['parameters']:,}", f"`{trained['recipe']}`", trained["augment"], spent]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def visual() -> str:
+    """The paper's accuracies for boards of images."""
+    names = ("whole_board", "solution_board", "whole_cell", "solution_cell", "givens_cell")
+    lines = ["| model | test set | " + " | ".join(n.replace("_", " ") for n in names) + " |", "|---" * 7 + "|"]
+    for name in ("visual-sudoku-satnet.satnet-v_test", "visual-sudoku.satnet-v_test", "visual-sudoku.rrn-v_test"):
+        ours = result(name)
+        row = ours["steps"][chosen_steps(ours)]
+        cells = [f"ours, `{ours['trained']['recipe']}`", f"`{ours['data']}`", *(f"{100 * row[n]:.2f}" for n in names)]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines.append("| paper, L1R32H4-V | SATNet-V (9k/1k) | 93.5 | 93.7 | 99.55 | 99.37 | 99.77 |")
+    lines.append("| paper, L1R32H4-V | RRN-V (9k/1k) | 74.8 | 75.5 | 94.66 | 92.49 | 99.36 |")
+    lines.append("| paper, L1R32H8-V | RRN-V (180k/18k) | 89.52 | 89.56 | 97.50 | 96.64 | 99.36 |")
+    return "\n".join(lines)
+
+
+def embed_speed() -> str:
+    """How fast boards of images train."""
+    got = result("embed_speed")
+    lines = ["| batch | digits | images, plainly | images, ours |", "|---" * 4 + "|"]
+    for batch, rates in got["boards_per_s"].items():
+        cells = (f"{rates[kind]:,.0f}" for kind in ("text", "plain", "ours"))
+        lines.append(f"| {batch} | " + " | ".join(cells) + " |")
+    about = f"Boards trained a second, L1R32H4, bfloat16, one run on one {got['provenance']['hardware']}."
+    return "\n".join([*lines, "", about])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "rrn-accuracy": rrn_accuracy,
     "by-givens": by_givens,
@@ -138,6 +210,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "trainings": trainings,
     "generate-speed": generate_speed,
+    "models": models,
+    "visual": visual,
+    "embed-speed": embed_speed,
 }
 
 
@@ -148,11 +223,20 @@ def filled(page: str) -> str:
 
 def draw() -> None:
     """The figures of the docs."""
-    from mull.plots import accuracy_by_steps, learning_curve
+    import mull
+    from mull.data import sets
+    from mull.plots import accuracy_by_steps, learning_curve, recurrences
+    from mull.problem import Instance
 
     images = ROOT / "docs" / "images"
     accuracy_by_steps(result("sudoku.rrn_test"), images / "accuracy.png")
     learning_curve(result("sudoku-rrn.best.train")["rows"], images / "learning_curve.png")
+    learning_curve(result("visual-sudoku.best.train")["rows"], images / "visual_sudoku_curve.png")
+    for model, data in EXAMPLES.items():
+        solver, batch = mull.load(model), sets.load(data)
+        row = int(batch.solution.sum(axis=1).argmax()) if data == "sp4_test" else 0
+        puzzle = solver.problem.write(Instance(batch.inputs[row], batch.given[row]))
+        recurrences(solver, puzzle, images / f"{model.replace('-', '_')}.png")
 
 
 def main() -> int:

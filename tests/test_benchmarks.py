@@ -41,6 +41,13 @@ def test_the_speed_script_runs(root: Path, tmp_path: Path, external_data: Path) 
     assert json.loads(out.read_text())["verified"] > 0.5
 
 
+def test_the_embedder_speed_script_runs(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "speed.json"
+    command = [sys.executable, "benchmarks/speed/embed.py", "--quick", "--out", str(out)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    assert set(json.loads(out.read_text())["boards_per_s"]["2"]) == {"text", "ours", "plain"}
+
+
 def test_the_generator_speed_script_runs(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "speed.json"
     command = [sys.executable, "benchmarks/speed/generate.py", "--quick", "--out", str(out)]

@@ -128,6 +128,13 @@ def test_csv_and_gzip(run, name: str) -> None:
     assert [json.loads(line)["steps"] for line in out.splitlines()] == [2, 3]
 
 
+def test_json_lines_in_and_out(run) -> None:
+    Path("puzzles.jsonl").write_text(run("--json", puzzle(2), puzzle(3))[1])  # what comes out can go in again
+    code, out, _ = run("-f", "puzzles.jsonl", "--json")
+    assert code == 0
+    assert [json.loads(line)["puzzle"] for line in out.splitlines()] == [puzzle(2), puzzle(3)]
+
+
 def test_standard_input(run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{puzzle(2)}\n{puzzle(3)[:-1]}\n".encode())))
     code, out, error = run("-f", "-", "--json")
@@ -145,6 +152,10 @@ def test_standard_input(run, monkeypatch: pytest.MonkeyPatch) -> None:
         (b"#\n" + b"1..............x", "puzzles.txt:2: cell 16 is 'x'"),
         (b"11" + b"." * 14, "puzzles.txt:1: the givens contradict each other"),
         (b"\xff\xfe\x00\x01", "puzzles.txt: not a text file"),
+        (b'{"puzzle": 3}', "puzzles.txt:1: its puzzle is not a text"),
+        (b'{"p": "1"}', "puzzles.txt:1: no member 'puzzle'"),
+        (b'{"puzzle"', "puzzles.txt:1: not a JSON object"),
+        (b'{"puzzle": "' + b"." * 15 + b'"}\n[]', "puzzles.txt:1: expected 16 characters, got 15"),
         (b"." * 2_000_000, "puzzles.txt:1: the line is longer than"),
         (b"\x1f\x8b\x08\x00\x00", "puzzles.txt: the gzip file is truncated or altered"),
         (b"puzzle,solution\n", "no puzzle in it"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mull.errors import InvalidInput
 from mull.problems import PROBLEMS, sudoku_search
 from mull.problems.sudoku import DEFAULT_GIVENS, LEVELS_16X16, Sudoku
+from mull.problems.sudoku_canonical import ORDERS, _second_row
 
 SEEDS = st.integers(0, 2**63 - 1)
 GOLDEN = [
@@ -170,6 +171,18 @@ def test_equivalent_boards_share_their_key(seed: int) -> None:
 def test_least_9x9_grid_is_the_least_of_all(seed: int) -> None:
     solution = sudoku_search.full_grid(3, seed)
     assert sudoku_search.canonical(3, solution, solution) == slow_least_grid(solution)
+
+
+def test_the_second_row_places_every_column() -> None:
+    """Also where a box of it takes its values from two stacks, so that no value asks for some of the places."""
+    place, row = np.empty(9, np.int64), np.empty(9, np.int64)
+    for seed in range(60):
+        grid = sudoku_search.full_grid(3, seed).reshape(9, 9)
+        for second in (1, 2):
+            for stack, order in product(range(3), ORDERS):
+                place[:], row[:] = 99, 99
+                _second_row(grid[0], grid[second], stack, order, place, row)
+                assert sorted(place) == sorted(row) == list(range(9))
 
 
 def test_a_regular_grid_has_the_least_form_too() -> None:

@@ -118,7 +118,10 @@ def solve(
     file: Annotated[
         str | None,
         typer.Option(
-            "-f", "--file", metavar="FILE", help="A file with one puzzle a line, or a CSV; - for standard input."
+            "-f",
+            "--file",
+            metavar="FILE",
+            help="One puzzle a line, a CSV, or JSON lines; - for standard input.",
         ),
     ] = None,
     model: Model = "sudoku",

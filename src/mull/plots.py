@@ -53,9 +53,9 @@ def recurrences(solver: Solver, puzzle: str, path: Path, steps: int | None = Non
     for step in moments(solved or len(values_SV), 2 * columns - 1):
         pictures.append(problem.picture(instance, values_SV[step - 1], history_SVD[step - 1].max(axis=-1)))
         titles.append(f"{step} recurrence{'s' * (step != 1)}" + " – verified" * (step == solved))
-    if len(pictures) > columns:
-        columns = math.ceil(len(pictures) / 2)
-    _save(_panels(pictures, titles, columns, max(WIDTH, 0.7 * LEGIBLE * columns * pictures[0].width)), path)
+    used = math.ceil(len(pictures) / 2) if len(pictures) > columns else len(pictures)
+    width = max(WIDTH, 0.7 * LEGIBLE * columns * pictures[0].width) * max(used, 2) / columns
+    _save(_panels(pictures, titles, used, width), path)
 
 
 def drawing(problem: Problem, instance: Instance, path: Path, values: IntArray | None = None) -> None:
@@ -133,7 +133,7 @@ def learning_curve(rows: Sequence[dict[str, float]], path: Path) -> None:
         axis.plot(*zip(*points, strict=True) if points else ([], []), color=MODEL, linewidth=1.2)
         _plain(axis, title, "updates")
     if loss:
-        axes.ravel()[0].set_yscale("log")
+        _logarithmic(axes.ravel()[0])
     _save(figure, path)
 
 
@@ -150,6 +150,16 @@ def accuracy_by_steps(result: dict[str, Any], path: Path) -> None:
     axis.legend([name.replace("_", " ") for name in ("whole_board", "whole_cell")], frameon=False, fontsize=7)
     _plain(axis, "accuracy, %", "recurrences")
     _save(figure, path)
+
+
+def _logarithmic(axis: Axes) -> None:
+    """A logarithmic axis with plain numbers at 1, 2 and 5."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _plain(axis: Axes, title: str, below: str) -> None:

@@ -1,14 +1,16 @@
-"""Reading puzzles one at a time from text, CSV, gzip or standard input; errors name the file, the line and why."""
+"""Reading puzzles one at a time from text, CSV, JSON lines, gzip or standard input; errors name file, line and why."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
+import json
 import sys
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -30,7 +32,7 @@ def all_puzzles(arguments: list[str], source: str | None) -> Generator[Puzzle, N
 
 
 def read_puzzles(source: str) -> Iterator[Puzzle]:
-    """The puzzles of a file, or of standard input for `-`: one a line, or the `puzzle` column of a CSV.
+    """The puzzles of a file, or of standard input for `-`: one a line, the `puzzle` column of a CSV, or JSON objects.
 
     Blank lines and lines that begin with `#` are skipped.
     """
@@ -79,9 +81,12 @@ def _lines(stream: io.TextIOBase, name: str) -> Iterator[Line]:
 
 
 def _rows(lines: Iterator[Line], name: str, is_csv: bool) -> Iterator[Line]:
-    """The puzzle of each line; a first line with a `puzzle` column makes it a CSV, whatever the file is called."""
+    """The puzzle of each line; the first line tells JSON objects, and a CSV by a column `puzzle`, from plain lines."""
     first = next(lines, None)
     if first is None:
+        return
+    if first[1].startswith("{"):
+        yield from ((line[0], _member(line, name)) for line in chain([first], lines))
         return
     columns = _fields(first, name)
     if "puzzle" in columns:
@@ -96,6 +101,18 @@ def _rows(lines: Iterator[Line], name: str, is_csv: bool) -> Iterator[Line]:
     else:
         yield first
         yield from lines
+
+
+def _member(line: Line, name: str) -> str:
+    """The `puzzle` of a JSON object."""
+    try:
+        puzzle = json.loads(line[1])["puzzle"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        what = "no member 'puzzle'" if isinstance(error, KeyError) else "not a JSON object"
+        raise InvalidInput(f"{name}:{line[0]}: {what}") from error
+    if not isinstance(puzzle, str):
+        raise InvalidInput(f"{name}:{line[0]}: its puzzle is not a text")
+    return puzzle
 
 
 def _fields(line: Line, name: str) -> list[str]:

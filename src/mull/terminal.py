@@ -54,7 +54,8 @@ def verdict(answer: Answer) -> str:
     """What became of a puzzle, in one line."""
     how = "by exact search" if answer.method == "exact" else f"in {answer.steps} recurrence{'s' * (answer.steps != 1)}"
     if answer.verified:
-        return f"solved {how}, verified" + (f"; but it {answer.note}" if answer.note else "")
+        certain = "verified" if answer.givens is None else "verified with the givens as recognised"
+        return f"solved {how}, {certain}" + (f"; but it {answer.note}" if answer.note else "")
     if answer.method == "none":
         return f"not solved: it {answer.note}"
     note = answer.note or "no verified answer"
@@ -86,9 +87,11 @@ def print_puzzle(problem: Problem, instance: Instance, values: IntArray) -> None
 
 def print_csv(problem: Problem, batch: NumpyBatch) -> None:
     """Puzzles and solutions as CSV."""
+    from mull.data.tables import csv_lines
+
     print("puzzle,solution")
-    for inputs, given, solution in zip(batch.inputs, batch.given, batch.solution, strict=True):
-        print(f"{problem.write(Instance(inputs, given))},{problem.write_answer(solution)}")
+    for row in range(len(batch)):
+        print(csv_lines(problem, batch[row : row + 1]).decode(), end="")
 
 
 def colourful() -> bool:

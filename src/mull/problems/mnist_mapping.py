@@ -1,7 +1,7 @@
 """MNIST mapping: one image of a digit, one of ten symbols; the plainest test of symbol grounding.
 
 A model sees pairs of image and symbol and has to learn which digit each symbol stands for. The symbols are the letters
-A to J, and which digit gets which is fixed but says nothing:
+A to K without I, and which digit gets which is fixed but says nothing:
 
     >>> MnistMapping().symbol_of.tolist()
     [7, 2, 9, 4, 0, 6, 3, 8, 1, 5]
@@ -23,7 +23,7 @@ from mull.images import cut, join, read_image, write_image
 from mull.problem import Images, Instance, Problem, Variables
 from mull.problems import mnist
 
-SYMBOLS = "ABCDEFGHIJ"
+SYMBOLS = "ABCDEFGHJK"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MnistMapping(Problem):
 
     text_format: ClassVar[str] = (
         "the name of an image of one handwritten digit, or the image itself, data:image/png;base64,... Answer: a "
-        "letter from A to J."
+        "letter from A to K."
     )
 
     split: str = "train"

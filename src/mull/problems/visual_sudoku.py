@@ -5,7 +5,7 @@ of its file, or the image itself as a `data:` address, which is what data sets i
 cells are given, so the model tells that too, and prints the givens as it recognised them.
 
 What can be verified is that the board is a Sudoku; that its givens are those of the image is the model's word. Digits
-must not be relabelled to make more training boards, since the same image would then have several labels.
+are not relabelled to make more training boards: that takes knowing what the images show, and would leak the grounding.
 """
 
 from __future__ import annotations

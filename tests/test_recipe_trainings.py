@@ -1,0 +1,36 @@
+"""Every recipe trains: a tiny model learns a few of its instances by heart, on a CPU, in a second or two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from mull.evaluate import predict
+from mull.recipes import RECIPES, get_recipe, override
+from mull.runtime import TorchRuntime
+from mull.trainer import Trainer
+
+INSTANCES = 2
+TINY = ["batch=2", "recurrences=2", "learning_rate=5e-3", "warmup=5", "ema=0.9"]
+TINY += ["width=32", "heads=4", "dropout=0", f"train.count={INSTANCES}", "augment=none", "embedding_std=0.5"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.usefixtures("external_data")
+def test_a_few_instances_are_learned_by_heart(name: str) -> None:
+    updates = 45 if name.startswith("visual") else 150  # 81 images a board take their time
+    recipe = override(get_recipe(name), [*TINY, f"updates={updates}"])
+    data = recipe.train.load(0)
+    assert len(data) == INSTANCES and data.labelled.any()
+    trainer = Trainer(recipe, data, torch.device("cpu"))
+    losses = []
+    for _ in range(recipe.training.updates):
+        trainer.update()
+        losses.append(trainer.read_metrics()["loss"])
+    assert np.mean(losses[-5:]) < 0.8 * losses[0]
+    wanted = data.labelled & ~data.given
+    answers = predict(TorchRuntime(trainer.ema, recipe.problem), data.inputs, [2])[0]
+    commonest = np.bincount(data.solution[wanted]).max() / wanted.sum()
+    right = (answers == data.solution)[wanted].mean()
+    assert right > commonest + 0.2 * (1 - commonest)  # better than always saying the commonest value
