@@ -4,7 +4,7 @@
 # make clean  remove the environments and all caches
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 PIP_ARGS ?= --quiet --disable-pip-version-check
 # From the RRN test set: 17 givens, the fewest that a Sudoku with one solution can have.
 PUZZLE ?= 002000010000050600000000000560090000400000002000600080700201000030000900000800000
@@ -20,7 +20,7 @@ demo: $(DEMO)/.installed
 	@$(DEMO)/bin/mull solve $(PUZZLE)
 
 test: check
-	$(TEST)/bin/python -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -m pytest $(PYTEST_ARGS)
 
 check: $(TEST)/.installed
 	$(TEST)/bin/ruff check .

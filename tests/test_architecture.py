@@ -15,7 +15,7 @@ ORDER = [
     *("errors", "files", "fetch", "images", "constraints", "picture", "problem", "problems", "data", "testing"),
     *("models", "losses", "recipes", "checkpoint", "hub", "runtime", "provenance"),
     *("evaluate", "trainer", "train", "progress", "export"),
-    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "listing", "cli", "__main__"),
+    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "fit", "listing", "cli", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]

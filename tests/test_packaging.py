@@ -35,4 +35,4 @@ def test_the_base_install_needs_no_torch_and_no_compiler(wheel: zipfile.ZipFile)
     (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     lines = [line for line in wheel.read(metadata).decode().splitlines() if line.startswith("Requires-Dist:")]
     base = [re.split(r"[ >=]", line.split(": ")[1])[0] for line in lines if "extra ==" not in line]
-    assert sorted(base) == ["numpy", "onnxruntime", "rich", "typer"]
+    assert sorted(base) == ["numpy", "onnxruntime", "pillow", "rich", "typer"]

@@ -8,6 +8,7 @@ import torch
 
 from mull import hub
 from mull.errors import CorruptFile, InvalidInput
+from mull.export import random_inputs
 from mull.runtime import OnnxRuntime, Runtime, TorchRuntime, load_runtime
 from tiny import BOARD, PROBLEM, LookupRuntime, card, graphs, puzzle, write_tiny
 
@@ -122,7 +123,8 @@ def test_unknown_backend(tmp_path: Path) -> None:
 def test_shipped_models_agree_in_torch_and_onnx(name: str) -> None:
     path = hub.shipped()[name]
     onnx, torch_runtime = load_runtime(path, "onnx"), load_runtime(path, "torch")
-    cells = onnx.problem.variables().count
-    tokens = np.random.default_rng(0).integers(0, onnx.problem.variables().values + 1, (4, cells)).astype(np.uint8)
-    ours, theirs = (runtime.step(runtime.start(tokens), 8)[1] for runtime in (onnx, torch_runtime))
+    inputs = random_inputs(onnx.problem, 4).numpy().astype(np.uint8)
+    starts = [runtime.start(inputs) for runtime in (onnx, torch_runtime)]
+    ours, theirs = (runtime.step(state, 8)[1] for runtime, state in zip((onnx, torch_runtime), starts, strict=True))
     np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max())
+    assert np.array_equal(starts[0].given_BV, starts[1].given_BV)  # both None where the inputs say what is given

@@ -95,11 +95,13 @@ class PuzzleCommand(typer.core.TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Ask the problems, which only help needs to import here."""
-        from mull.problems import CLASSES
+        from mull.problems import PROBLEMS
 
-        formats = sorted((cls().name, cls.text_format) for cls in CLASSES.values())
+        formats: dict[str, str] = {}
+        for name, make in PROBLEMS.items():  # one line for a problem of several sizes
+            formats.setdefault(make().text_format, name)
         with formatter.section("Puzzles"):
-            formatter.write_dl(formats)
+            formatter.write_dl([(name, text) for text, name in formats.items()])
 
 
 Model = Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="A model that ships, or a model file.")]
@@ -165,6 +167,24 @@ def train(
     changed = override(get_recipe(recipe), (settings or []) + ([] if seed is None else [f"seed={seed}"]))
     with reporting() as report:
         run(changed, out or Path("runs") / recipe, device, resume, report)
+
+
+@app.command()
+def fit(
+    examples: Annotated[str, typer.Argument(metavar="EXAMPLES.csv", help="Columns: problem, solution.")],
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the run; runs/NAME if not given.")] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="D", help="cpu, cuda, cuda:1; a GPU where there is one.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Seed of everything random.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")] = None,
+) -> None:
+    """Train a model on examples alone, and report on rows that were held out."""
+    from mull.fit import fit as run
+    from mull.progress import reporting
+
+    with reporting() as report:
+        run(examples, out, device, (settings or []) + ([] if seed is None else [f"seed={seed}"]), report)
 
 
 @app.command("eval")

@@ -3,6 +3,7 @@
     load("rrn_test")            a file others published
     load("rrn_train", 9000)     made from Royle's puzzles, the recipe of the RRN paper
     load("satnet-v_test")       boards of another set with an image drawn for each cell
+    load("mine.csv@train")      a part of a user's file of examples
     load("sudoku-4x4_train")    generated; any problem's name with _train, _valid or _test
 
 Only the generated splits need numba.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mull.constraints import IntArray
-from mull.data import cache
+from mull.data import cache, examples
 from mull.data.download import download, missing
 from mull.data.generated import SPLITS, generate
 from mull.data.registry import EXTERNAL, ExternalSet
@@ -85,6 +86,8 @@ def problem_of(name: str) -> Problem:
         return Sudoku(box=3)
     if name in VISUAL:
         return VISUAL[name].problem
+    if examples.is_examples(name):
+        return examples.problem_of(name)
     problem, _, split = name.rpartition("_")
     if problem not in PROBLEMS or split not in SPLITS:
         raise unknown("data set", name, names())
@@ -107,6 +110,9 @@ def load(name: str, count: int | None = None, seed: int = 0, workers: int = 1) -
         return batch if count is None else batch[_sample(len(batch), name, count, seed)]
     if name in VISUAL:
         return _visual(VISUAL[name], count, seed)
+    if examples.is_examples(name):
+        batch = examples.load(name)
+        return batch if count is None else batch[_sample(len(batch), name, count, seed)]
     split = name.rpartition("_")[2]
     return _generated(problem, split, count or GENERATED_ROWS[split], seed, workers)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mull.errors import CorruptFile, unknown
 from mull.problem import Problem
+from mull.problems.examples import Examples
 from mull.problems.mnist_mapping import MnistMapping
 from mull.problems.nonogram import Nonogram
 from mull.problems.shortest_path import ShortestPath
@@ -31,7 +32,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "mnist-mapping": MnistMapping,
 }
 CLASSES: dict[str, type[Problem]] = {
-    cls.__name__: cls for cls in (MnistMapping, Nonogram, ShortestPath, Sudoku, VisualSudoku)
+    cls.__name__: cls for cls in (Examples, MnistMapping, Nonogram, ShortestPath, Sudoku, VisualSudoku)
 }
 """What a weights file may name; nothing else is ever constructed from a file."""
 
