@@ -117,6 +117,26 @@ class Cardinality(Constraint):
         return self.labels[group] if self.labels else f"group {group}"
 
 
+def by_instance(rules: Sequence[Constraint]) -> list[Cardinality]:
+    """The cardinalities whose bounds depend on the instance."""
+    return [rule for rule in rules if isinstance(rule, Cardinality) and rule.bounds is not None]
+
+
+def instance_bounds(rules: Sequence[Constraint], inputs: NDArray[Any]) -> IntArray | None:
+    """(B, 2, G): lower and upper bounds of all groups of `by_instance`, in their order; None if there are none.
+
+    They are in the smallest type of whole numbers that holds them, since a data set has many.
+    """
+    found = by_instance(rules)
+    if not found:
+        return None
+    sides = zip(*(rule.limits(inputs) for rule in found), strict=True)
+    shapes = [(len(inputs), rule.size) for rule in found]
+    stacked = np.stack([np.concatenate(list(map(np.broadcast_to, side, shapes)), axis=1) for side in sides], axis=1)
+    smallest: IntArray = stacked.astype(np.min_scalar_type(-int(stacked.max(initial=0)) - 1))
+    return smallest
+
+
 def atoms_of(values_BV: IntArray, values: int) -> BoolArray:
     """The atoms (B, V * D) that are true; an UNKNOWN variable has none."""
     true: BoolArray = values_BV[:, :, None] == np.arange(values)

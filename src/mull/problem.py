@@ -10,14 +10,15 @@ Shapes: B batch, V variable, D value (a variable's domain is 0..D-1).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray
+from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray, instance_bounds
 from mull.errors import InvalidInput
 from mull.picture import FloatArray, Picture, board, repeated
 
@@ -111,6 +112,7 @@ class Instance:
 
 
 Array = TypeVar("Array")
+Other = TypeVar("Other")
 
 
 @dataclass(frozen=True)
@@ -125,12 +127,23 @@ class Batch(Generic[Array]):
     """(B, V) true where the variable's value is part of the input."""
     labelled: Array
     """(B, V) true where the solution may be used as a label."""
+    bounds: Array | None = None
+    """(B, 2, G) lower and upper bounds of the groups of atoms where they depend on the instance; see `with_bounds`."""
 
     def __len__(self) -> int:
         return len(self.inputs)  # type: ignore[arg-type]
 
     def __getitem__(self, rows: Any) -> Batch[Array]:
-        return Batch(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return self.map(lambda array: array[rows])  # type: ignore[index]
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays that are there, by name."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: array for name, array in found.items() if array is not None}
+
+    def map(self, change: Callable[[Array], Other]) -> Batch[Other]:
+        """The batch with every array changed."""
+        return Batch(**{name: change(array) for name, array in self.arrays().items()})
 
 
 NumpyBatch = Batch[NDArray[Any]]
@@ -148,6 +161,11 @@ def stack(instances: list[Instance]) -> NumpyBatch:
         given=given,
         labelled=np.ones_like(given),
     )
+
+
+def with_bounds(problem: Problem, batch: NumpyBatch) -> NumpyBatch:
+    """The batch with the bounds that its instances set, which constraint losses read: made once, for a data set."""
+    return replace(batch, bounds=instance_bounds(problem.rules, batch.inputs))
 
 
 class Problem(ABC):

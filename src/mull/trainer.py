@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +20,9 @@ from mull.data.augment import Augment
 from mull.data.streams import stream
 from mull.errors import InvalidInput
 from mull.losses import total_loss
+from mull.losses.attention import adjacency
 from mull.models.recurrent_transformer import RecurrentTransformer, Trace
-from mull.problem import Batch, NumpyBatch
+from mull.problem import Batch, NumpyBatch, with_bounds
 from mull.recipes.recipe import Recipe, Training
 
 
@@ -69,7 +69,7 @@ class Slots:
         """Empty slots shaped like `batch`; slot i of this process is slot `i * world + rank` of the whole batch."""
         self.training = training
         place_B = torch.arange(len(batch), device=batch.solution.device) * world + rank
-        self.batch = Batch(*(torch.zeros_like(getattr(batch, f.name)) for f in fields(batch)))
+        self.batch = batch.map(torch.zeros_like)
         self.state_BVH = torch.zeros(*batch.solution.shape, width, device=batch.solution.device)
         self.reset_B = torch.ones(len(batch), device=batch.solution.device)
         self.carrying_B = place_B < training.carry * len(batch) * world
@@ -77,8 +77,9 @@ class Slots:
     def refill(self, new: Batch[Tensor], chance_B: Tensor) -> tuple[Batch[Tensor], tuple[Tensor, Tensor]]:
         """The batch to train on, and the states to resume from: a slot takes a new puzzle with its reset chance."""
         fresh = chance_B < self.reset_B
-        for f in fields(new):
-            kept, drawn = getattr(self.batch, f.name), getattr(new, f.name)
+        kept_by_name = self.batch.arrays()
+        for name, drawn in new.arrays().items():
+            kept = kept_by_name[name]
             kept.copy_(torch.where(fresh.view(-1, *[1] * (kept.dim() - 1)), drawn, kept))
         return self.batch, (self.state_BVH, fresh)
 
@@ -110,10 +111,14 @@ class Trainer:
             self.module = DistributedDataParallel(self.model)
         self.lr, self.ema_weight = torch.zeros((), device=device), torch.zeros((), device=device)
         self.optimiser = self._optimiser()
-        self.data = Batch(*(torch.from_numpy(getattr(data, f.name)).to(device) for f in fields(data)))
+        if recipe.loss.needs_bounds:
+            data = with_bounds(recipe.problem, data)
+        self.data: Batch[Tensor] = data.map(lambda array: torch.from_numpy(array).to(device))
+        self.watch_VV = adjacency(recipe.problem, device) if recipe.loss.attention else None
         self.augment = None
         if training.augment != "none":
-            self.augment = Augment(recipe.problem, device, geometric_only=training.augment == "geometric")
+            geometric = training.augment == "geometric"
+            self.augment = Augment(recipe.problem, device, geometric, bounds=self.data.bounds is not None)
         # The graph records the default generator; elsewhere all processes share one stream for drawing batches.
         self.draws = None if self.graphed else torch.Generator(device)
         if self.draws is not None:
@@ -138,7 +143,7 @@ class Trainer:
         training = self.recipe.training
         batch, resume = self._draw()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-            trace: Trace = self.module(batch.inputs, training.recurrences, resume)
+            trace: Trace = self.module(batch.inputs, training.recurrences, resume, watch_VV=self.watch_VV)
         loss, _ = total_loss(trace, batch, self.recipe.problem, self.recipe.loss)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -147,10 +152,11 @@ class Trainer:
         with torch.no_grad():
             self._average()
             right = trace.logits_SLBVD[-1, -1].argmax(-1) == batch.solution
-            solved_B = (right | ~batch.labelled).all(-1)
+            told_B = batch.labelled.any(-1)
+            solved_B = (right | ~batch.labelled).all(-1) & told_B  # without any label nobody knows
             if self.slots is not None:
                 self.slots.keep(trace, solved_B)
-            self.sums += torch.stack([loss.detach(), solved_B.float().mean(), torch.ones_like(loss)])
+            self.sums += torch.stack([loss.detach(), solved_B.sum() / told_B.sum().clamp(min=1), torch.ones_like(loss)])
 
     def _draw(self) -> tuple[Batch[Tensor], tuple[Tensor, Tensor] | None]:
         """A batch for this process: its share of one that all processes draw alike."""
@@ -215,7 +221,7 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             found |= {f"optimiser.{name}.{key}": value for key, value in self.optimiser.state[parameter].items()}
         if self.slots is not None:
-            found |= {f"slots.{f.name}": getattr(self.slots.batch, f.name) for f in fields(Batch)}
+            found |= {f"slots.{name}": tensor for name, tensor in self.slots.batch.arrays().items()}
             found |= {"slots.state": self.slots.state_BVH, "slots.reset": self.slots.reset_B}
         found |= {"sums": self.sums, "random.default": torch.get_rng_state()}
         if self.draws is not None:

@@ -65,6 +65,9 @@ class Trace:
     given_BV: Tensor | None = None
     """Logits of "this image shows a given value", where a model has to tell that."""
     attention_SLBNVV: Tensor | None = None
+    """Attention of every head, on request."""
+    watched_SLBNV: Tensor | None = None
+    """The share of each variable's attention that the watched ones get, on request."""
 
 
 class Block(nn.Module):
@@ -85,15 +88,20 @@ class Block(nn.Module):
         """One application of the block."""
         query, key, value = self._heads(state_BVH, context_BVH)
         drop = self.dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=drop).transpose(1, 2).flatten(2)
+        return self._after(state_BVH, F.scaled_dot_product_attention(query, key, value, dropout_p=drop))
+
+    def with_attention(self, state_BVH: Tensor, context_BVH: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The same, and the attention matrices (B, N, V, V), before dropout, that led to it."""
+        query, key, value = self._heads(state_BVH, context_BVH)
+        attention = (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
+        return self._after(state_BVH, F.dropout(attention, self.dropout, self.training) @ value), attention
+
+    def _after(self, state_BVH: Tensor, mixed_BNVH: Tensor) -> Tensor:
+        """The next state from what attention mixed."""
+        mixed = mixed_BNVH.transpose(1, 2).flatten(2)
         state_BVH = state_BVH + F.dropout(self.project(mixed), self.dropout, self.training)
         hidden = F.gelu(self.expand(self.norm_mlp(state_BVH)))
         return state_BVH + F.dropout(self.contract(hidden), self.dropout, self.training)
-
-    def attention(self, state_BVH: Tensor, context_BVH: Tensor | None) -> Tensor:
-        """The attention matrices (B, N, V, V) that `forward` uses."""
-        query, key, _ = self._heads(state_BVH, context_BVH)
-        return (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
 
     def _heads(self, state_BVH: Tensor, context_BVH: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value, each (B, N, V, H / N)."""
@@ -120,7 +128,7 @@ class RecurrentTransformer(nn.Module):
         self.norm_context = nn.LayerNorm(config.width) if config.inject else None
         kind = problem.input_kind()
         self.given = nn.Linear(config.width, 1) if isinstance(kind, Images) and kind.givens else None
-        self._step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self.step
+        self._step: Callable[..., tuple[Tensor, Tensor, Tensor | None]] = self._recur
         self.apply(_initialise)
         self._initialise_embeddings()
 
@@ -147,46 +155,58 @@ class RecurrentTransformer(nn.Module):
 
     def step(self, state_BVH: Tensor, context_BVH: Tensor) -> tuple[Tensor, Tensor]:
         """One recurrence: the next state, and the logits (L, B, V, D) after each block."""
+        return self._recur(state_BVH, context_BVH)[:2]
+
+    def _recur(
+        self, state_BVH: Tensor, context_BVH: Tensor, attention: bool = False, watch_VV: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """`step`, and attention (L, B, N, V, V) where asked for, or (L, B, N, V) its sum over watched variables."""
         context = None if self.norm_context is None else context_BVH
-        outputs = []
+        outputs, maps = [], []
         for block in self.blocks:
-            state_BVH = block(state_BVH, context)
+            assert isinstance(block, Block)
+            if attention or watch_VV is not None:
+                state_BVH, seen = block.with_attention(state_BVH, context)
+                # Summed here, where it is compiled with the softmax: the maps of all recurrences would fill the memory.
+                maps.append(seen if watch_VV is None else (seen * watch_VV).sum(-1))
+            else:
+                state_BVH = block(state_BVH, context)
             outputs.append(self.output(self.norm_out(state_BVH)))
         if self.feedback is not None:
             state_BVH = state_BVH + self.feedback(outputs[-1].softmax(-1))
-        return state_BVH, torch.stack(outputs)
+        return state_BVH, torch.stack(outputs), torch.stack(maps) if maps else None
 
     def forward(
-        self, inputs: Tensor, steps: int, resume: tuple[Tensor, Tensor] | None = None, attention: bool = False
+        self,
+        inputs: Tensor,
+        steps: int,
+        resume: tuple[Tensor, Tensor] | None = None,
+        attention: bool = False,
+        watch_VV: Tensor | None = None,
     ) -> Trace:
-        """Run `steps` recurrences. `resume` is (state_BVH, fresh_B): rows that are not fresh go on from that state."""
+        """Run `steps` recurrences. `resume` is (state_BVH, fresh_B): rows that are not fresh go on from that state.
+
+        The trace has all attention matrices if `attention`; or, with `watch_VV`, how much of variable i's attention
+        goes to those j where `watch_VV[i, j]` is 1, which is all that a loss needs to keep.
+        """
         state, context = self.start(inputs)
         if resume is not None:
             carried, fresh = resume
             state = torch.where(fresh[:, None, None], state, carried)
-        logits, maps = [], []
+        logits, maps = list[Tensor](), list[Tensor]()
         for _ in range(steps):
-            if attention:
-                maps.append(self._attention(state, context))
-            state, outputs = self._step(state, context)
+            state, outputs, seen = self._step(state, context, attention, watch_VV)
             logits.append(outputs)
-        told = self.tell_given(context)
-        return Trace(torch.stack(logits), state, told, torch.stack(maps) if attention else None)
+            maps += [] if seen is None else [seen]
+        shown = torch.stack(maps) if maps else None
+        whole, watched = (shown, None) if watch_VV is None else (None, shown)
+        return Trace(torch.stack(logits), state, self.tell_given(context), whole, watched)
 
     def compile_step(self) -> None:
         """Compile one recurrence, not the unrolled loop: seconds instead of minutes; and an embedder of images."""
-        self._step = torch.compile(self.step, dynamic=False)
+        self._step = torch.compile(self._recur, dynamic=False)
         if isinstance(self.embed, ImageEmbedder):
             self.embed.compile(dynamic=False)
-
-    def _attention(self, state: Tensor, context: Tensor) -> Tensor:
-        shown = None if self.norm_context is None else context
-        maps = []
-        for block in self.blocks:
-            assert isinstance(block, Block)
-            maps.append(block.attention(state, shown))
-            state = block(state, shown)
-        return torch.stack(maps)
 
 
 def _initialise(module: nn.Module) -> None:

@@ -24,15 +24,22 @@ class Data:
     count: int | None = None
     labels: str = "all"
     """Which labels may be used: `all`, or `unknown`: those of variables that are not given (ungrounded)."""
+    labelled_rows: int | None = None
+    """Only the first so many instances have labels; the others are for constraint losses (semi-supervised)."""
 
     def __post_init__(self) -> None:
         if self.labels not in LABELS:
             raise unknown("choice of labels", self.labels, LABELS)
+        if self.labelled_rows is not None and self.labelled_rows < 0:
+            raise InvalidInput(f"labelled_rows is 0 or more, not {self.labelled_rows}")
 
     def load(self, seed: int) -> NumpyBatch:
         """The data; labels that may not be used are not there at all."""
         batch = sets.load(self.name, self.count, seed=seed)
-        return batch if self.labels == "all" else withhold(batch, batch.given)
+        hidden = batch.given & (self.labels == "unknown")
+        if self.labelled_rows is not None:
+            hidden = hidden | (np.arange(len(batch)) >= self.labelled_rows)[:, None]
+        return withhold(batch, hidden) if hidden.any() else batch
 
 
 def withhold(batch: NumpyBatch, hidden: BoolArray) -> NumpyBatch:

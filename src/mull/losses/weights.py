@@ -1,0 +1,51 @@
+"""Which terms the loss has, how they add up, and the options of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mull.errors import InvalidInput, unknown
+from mull.losses.straight_through import ESTIMATORS
+
+
+@dataclass(frozen=True)
+class LossWeights:
+    """How the terms of the loss add up. A term of weight 0 is not computed."""
+
+    supervised: float = 1.0
+    """Weight of the cross entropy against known labels."""
+    cardinality: float = 0.0
+    """Weight of L_[l,u] on the groups of atoms of all cardinality constraints (the paper's alpha for Sudoku)."""
+    attention: float = 0.0
+    """Weight of the demand that variables attend to those that they share a constraint with (the paper's beta)."""
+    path: float = 0.0
+    """Weight of L_path, for shortest paths alone."""
+    clste: float = 0.0
+    """Weight of the CL-STE loss on the constraints as a CNF, for comparison."""
+    last_step_only: bool = False
+    """Count the last output alone instead of all recurrences and blocks (the paper's ablation); not for attention."""
+    estimator: str = "identity"
+    """Gradient of the binarisation: `identity` (the paper's), or `clipped`: none far from probability 1/2."""
+    fixed_bounds_only: bool = False
+    """Count only groups whose bounds do not depend on the instance: for Sudoku the paper's, without the givens."""
+    attention_at_once: bool = False
+    """One count over all cells, as the paper's text has it, instead of one for each, as its code does."""
+    path_label_free: bool = False
+    """L_path without labels: an end node has one edge, any other node none or two."""
+    clste_first_step: bool = True
+    """CL-STE on the first recurrence alone, as its authors do; all recurrences cost R times as much."""
+
+    def __post_init__(self) -> None:
+        weights = {name: getattr(self, name) for name in ("supervised", "cardinality", "attention", "path", "clste")}
+        for name, weight in weights.items():
+            if not weight >= 0:
+                raise InvalidInput(f"the weight of a loss is 0 or more, not {name}={weight}")
+        if not any(weights.values()):
+            raise InvalidInput(f"nothing to learn from: all of {', '.join(weights)} have weight 0")
+        if self.estimator not in ESTIMATORS:
+            raise unknown("estimator", self.estimator, ESTIMATORS)
+
+    @property
+    def needs_bounds(self) -> bool:
+        """Whether a batch has to carry the bounds that its instances set."""
+        return bool(self.cardinality and not self.fixed_bounds_only) or self.clste > 0
