@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,20 +9,23 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from mull.constraints import Cardinality
 from mull.data.augment import Augment, multiply_out
 from mull.data.generated import generate
 from mull.errors import InvalidInput
-from mull.problem import Batch, NumpyBatch
+from mull.problem import Batch, NumpyBatch, Problem, with_bounds
 from mull.problems import PROBLEMS
+from mull.problems.shortest_path import ShortestPath
 from mull.problems.sudoku import Sudoku
+from mull.problems.TEMPLATE import LatinSquare
 
 
 def tensors(batch: NumpyBatch, device: str = "cpu") -> Batch[torch.Tensor]:
-    return Batch(*(torch.as_tensor(getattr(batch, field.name), device=device) for field in fields(batch)))
+    return batch.map(lambda array: torch.as_tensor(array, device=device))
 
 
 def arrays(batch: Batch[torch.Tensor]) -> NumpyBatch:
-    return Batch(*(getattr(batch, field.name).cpu().numpy() for field in fields(batch)))
+    return batch.map(lambda tensor: tensor.cpu().numpy())
 
 
 def repeated(batch: NumpyBatch, times: int) -> NumpyBatch:
@@ -103,6 +105,41 @@ def test_multiplied_tables_are_the_products() -> None:
         assert (merged == move).all(axis=1).any()
 
 
+@pytest.mark.parametrize("problem", [Sudoku(2), Sudoku(), LatinSquare(4), ShortestPath(4), ShortestPath(12)])
+def test_bounds_follow_their_groups(problem: Problem) -> None:
+    batch = with_bounds(problem, generate(problem, "train", 12))
+    augment = Augment(problem, "cpu", bounds=True)
+    after = arrays(augment(tensors(batch), torch.Generator().manual_seed(0)))
+    expected = with_bounds(problem, after)
+    assert after.bounds is not None and expected.bounds is not None and batch.bounds is not None
+    assert (after.bounds != batch.bounds).any() and after.bounds.dtype == batch.bounds.dtype
+    np.testing.assert_array_equal(after.bounds, expected.bounds)
+
+
+def test_bounds_do_not_change_what_is_drawn() -> None:
+    batch = with_bounds(Sudoku(2), generate(Sudoku(2), "train", 12))
+    bare = Batch(batch.inputs, batch.solution, batch.given, batch.labelled)
+    generators = [torch.Generator().manual_seed(1) for _ in range(2)]
+    one = Augment(Sudoku(2), "cpu", bounds=True)(tensors(batch), generators[0])
+    other = Augment(Sudoku(2), "cpu")(tensors(bare), generators[1])
+    assert (one.inputs == other.inputs).all() and (one.solution == other.solution).all()
+    with pytest.raises(InvalidInput, match="bounds=True"):
+        Augment(Sudoku(2), "cpu")(tensors(batch))
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [([[0, 1], [1, 0]], "two groups with the same atoms"), ([[0, 5]], "tears a group of atoms apart")],
+)
+def test_bounds_that_cannot_follow_are_told(
+    groups: list[list[int]], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = Cardinality(4, np.array(groups), bounds=lambda inputs: (inputs[:, :1], inputs[:, :1]))
+    monkeypatch.setattr(LatinSquare, "constraints", lambda self: (rule,))
+    with pytest.raises(InvalidInput, match=message):
+        Augment(LatinSquare(4), "cpu", bounds=True)
+
+
 def test_a_problem_without_symmetries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sudoku, "symmetries", lambda self: None)
     with pytest.raises(InvalidInput, match="states no symmetries"):
@@ -115,7 +152,8 @@ def test_it_can_be_captured_in_a_cuda_graph() -> None:
     solution = ((3 * (rows % 3) + rows // 3 + columns) % 9)[None].repeat(64, axis=0)  # made without numba
     given = np.random.default_rng(0).random(solution.shape) < 0.5
     inputs = np.where(given, solution + 1, 0).astype(np.uint8)
-    batch, augment = tensors(Batch(inputs, solution, given, ~given), "cuda"), Augment(Sudoku(), "cuda")
+    with_all = with_bounds(Sudoku(), Batch(inputs, solution, given, ~given))
+    batch, augment = tensors(with_all, "cuda"), Augment(Sudoku(), "cuda", bounds=True)
     augment(batch)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -127,4 +165,5 @@ def test_it_can_be_captured_in_a_cuda_graph() -> None:
         torch.cuda.synchronize()
         seen.append(arrays(after))
         assert Sudoku().check(seen[-1].inputs, seen[-1].solution).all()
+        assert (seen[-1].bounds == with_bounds(Sudoku(), seen[-1]).bounds).all()  # type: ignore[union-attr, unused-ignore]
     assert (seen[0].inputs != seen[1].inputs).any()

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from mull.data.streams import stream
+from mull.losses import LossWeights
 from mull.problem import Batch, NumpyBatch
+from mull.problems.shortest_path import ShortestPath
 from mull.problems.sudoku import Sudoku
 from mull.recipes import Recipe, get_recipe
 from mull.trainer import Trainer
@@ -64,6 +66,40 @@ def test_a_checkpoint_continues_on_the_device() -> None:
         for _ in range(10):
             trainer.update()
     assert abs(first.read_metrics()["loss"] - second.read_metrics()["loss"]) < 1e-3
+
+
+def constrained(loss: LossWeights) -> Recipe:
+    return replace(recipe(False), loss=loss)
+
+
+def losses_on(device: str, chosen: Recipe, data: NumpyBatch, updates: int = 12) -> list[float]:
+    trainer = Trainer(chosen, data, torch.device(device))
+    found = []
+    for _ in range(updates):
+        trainer.update()
+        found.append(trainer.read_metrics()["loss"])
+    return found
+
+
+def test_constraint_losses_are_captured_too() -> None:
+    """Binarised values jump, so that curves agree for some updates only: compare the first few."""
+    for loss in (LossWeights(cardinality=1), LossWeights(attention=1), LossWeights(clste=1)):
+        plain, captured = (losses_on(device, constrained(loss), one_puzzle()) for device in ("cpu", "cuda"))
+        np.testing.assert_allclose(captured[:4], plain[:4], rtol=5e-2)
+        assert np.isfinite(captured).all()
+
+
+def test_bounds_and_paths_under_augmentation_are_captured() -> None:
+    problem = ShortestPath(4)
+    made = [problem.generate(stream(0, "gpu paths", index)) for index in range(8)]
+    given = np.stack([one.given for one in made])
+    solution = np.stack([one.solution for one in made if one.solution is not None])
+    data: NumpyBatch = Batch(np.stack([one.inputs for one in made]), solution, given, np.ones_like(given))
+    loss = LossWeights(cardinality=0.01, path=1, attention=1)
+    base = get_recipe("shortest-path.best")
+    small = replace(base.training, batch=16, recurrences=4, warmup=5, updates=30)
+    captured = losses_on("cuda", replace(base, loss=loss, training=small), data, 30)
+    assert np.isfinite(captured).all() and captured[-1] < captured[0]
 
 
 if __name__ == "__main__":  # for machines without pytest

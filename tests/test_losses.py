@@ -1,12 +1,15 @@
-"""The supervised loss against a loop, and what masks do to it."""
+"""The supervised loss against a loop, what masks do to it, and how terms add up."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import pytest
 import torch
 
-from mull.losses import LossWeights, supervised, total_loss
+from mull.errors import InvalidInput
+from mull.losses import LossWeights, supervised, total, total_loss
 from mull.models.recurrent_transformer import Trace
 from mull.problem import Batch
 from mull.problems.sudoku import Sudoku
@@ -57,3 +60,55 @@ def test_last_step_only_ignores_the_others() -> None:
 def test_no_labels_at_all_give_zero() -> None:
     logits, batch = example()
     assert supervised(logits, Batch(batch.inputs, batch.solution, batch.given, batch.labelled & False)) == 0
+
+
+TERMS = ("supervised", "cardinality", "attention", "path", "clste")
+
+
+@pytest.mark.parametrize("wanted", TERMS)
+def test_terms_of_weight_0_are_not_computed(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+
+    def stand_in(name: str) -> Any:
+        def term(*_: object) -> torch.Tensor:
+            called.append(name)
+            return torch.tensor(3.0)
+
+        return term
+
+    for name in TERMS:
+        monkeypatch.setattr(total, name, stand_in(name))
+    logits, batch = example()
+    trace = Trace(logits, logits, watched_SLBNV=torch.zeros(1))
+    weights = LossWeights(**{name: 0.5 * (name == wanted) for name in TERMS})
+    loss, terms = total_loss(trace, batch, Sudoku(2), weights)
+    assert called == [wanted] == list(terms) and loss == 1.5
+
+
+def test_terms_add_up_by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, name in enumerate(TERMS):
+        monkeypatch.setattr(total, name, lambda *_, value=float(place + 1): torch.tensor(value))
+    logits, batch = example()
+    weights = LossWeights(supervised=1, cardinality=0.5, attention=2, path=0.25, clste=0.1)
+    loss, terms = total_loss(Trace(logits, logits, watched_SLBNV=torch.zeros(1)), batch, Sudoku(2), weights)
+    assert loss.item() == pytest.approx(1 + 1 + 6 + 1 + 0.5) and list(terms) == list(TERMS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cardinality": -1.0}, "0 or more, not cardinality=-1.0"),
+        ({"attention": math.nan}, "0 or more"),
+        ({"supervised": 0.0}, "nothing to learn from"),
+        ({"estimator": "soft"}, "there are: clipped, identity"),
+    ],
+)
+def test_bad_weights(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        LossWeights(**settings)
+
+
+def test_a_trace_without_watched_attention_is_told() -> None:
+    logits, batch = example()
+    with pytest.raises(InvalidInput, match="watches adjacent"):
+        total_loss(Trace(logits, logits), batch, Sudoku(2), LossWeights(attention=1))

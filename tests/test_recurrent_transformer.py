@@ -147,6 +147,32 @@ def test_attention_rows_are_distributions_and_do_not_change_the_logits() -> None
     torch.testing.assert_close(plain.logits_SLBVD, shown.logits_SLBVD)
 
 
+def test_watched_attention_is_the_sum_of_the_maps_and_has_gradients() -> None:
+    model = build(OPTIONS[3])
+    tokens, watch = torch.randint(0, 5, (2, 16)), (torch.rand(16, 16) < 0.4).double()
+    shown, watched = model(tokens, 2, attention=True), model(tokens, 2, watch_VV=watch)
+    assert shown.attention_SLBNVV is not None and watched.watched_SLBNV is not None
+    assert watched.attention_SLBNVV is None and shown.watched_SLBNV is None
+    torch.testing.assert_close(watched.watched_SLBNV, (shown.attention_SLBNVV * watch).sum(-1))
+    torch.testing.assert_close(watched.logits_SLBVD, shown.logits_SLBVD)
+    watched.watched_SLBNV.sum().backward()
+    for block in model.blocks:
+        assert block.qkv.weight.grad is not None and block.qkv.weight.grad[: 2 * 32].abs().sum() > 0
+
+
+def test_training_with_attention_learns_the_same() -> None:
+    """Explicit attention has the gradients of the fused one, and drops out what it uses, not what it shows."""
+    grads = []
+    for watch in (None, torch.ones(16, 16, dtype=torch.float64)):
+        model = build(replace(OPTIONS[2], dropout=0.0)).train()
+        tokens = torch.randint(0, 5, (2, 16), generator=torch.Generator().manual_seed(1))
+        model(tokens, 3, watch_VV=watch).logits_SLBVD.square().sum().backward()
+        grads.append([parameter.grad for parameter in model.parameters()])
+    torch.testing.assert_close(grads[0], grads[1])
+    shown = build(replace(PAPER, dropout=0.5)).train()(tokens, 2, watch_VV=watch)
+    torch.testing.assert_close(shown.watched_SLBNV, torch.ones_like(shown.watched_SLBNV))
+
+
 def test_resuming_from_a_state_continues_the_recurrence() -> None:
     model = build(OPTIONS[2])
     tokens = torch.randint(0, 5, (3, 16))
