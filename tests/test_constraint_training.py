@@ -65,6 +65,7 @@ def test_every_term_trains(name: str, loss: LossWeights) -> None:
         trainer.update()
         curve.append(trainer.read_metrics()["loss"])
     assert np.isfinite(curve).all()
+    assert len(trainer.sums) == 3 + (len(loss.terms) if len(loss.terms) > 1 else 0)
     assert np.mean(curve[-5:]) < np.mean(curve[:5])
     assert ("slots.bounds" in trainer.tensors()) == loss.needs_bounds == (trainer.data.bounds is not None)
 
@@ -102,7 +103,9 @@ def test_boards_without_labels_do_not_count_as_solved() -> None:
     hidden[8:] = True
     trainer = Trainer(recipe, withhold(data, hidden), CPU)
     trainer.update()
-    assert trainer.read_metrics()["train_board"] == 0
+    seen = trainer.read_metrics()
+    assert seen["train_board"] == 0
+    assert seen["loss"] == pytest.approx(seen["loss_supervised"] + seen["loss_cardinality"])
 
 
 def test_settings_reach_the_training() -> None:

@@ -19,7 +19,7 @@ from mull.evaluate import metrics, predict
 from mull.files import write_text
 from mull.problem import NumpyBatch
 from mull.provenance import provenance
-from mull.recipes.recipe import Recipe, to_dict
+from mull.recipes.recipe import Recipe, from_dict, to_dict
 from mull.runtime import TorchRuntime
 from mull.trainer import Trainer, distributed
 
@@ -124,7 +124,8 @@ class RunLog:
         if not path.exists():
             raise InvalidInput(f"{path} does not exist: there is nothing to resume")
         tensors, metadata = checkpoint.load(path)
-        if _comparable(metadata["recipe"]) != _comparable(to_dict(self.recipe)):
+        recorded = to_dict(from_dict(metadata["recipe"]))  # settings that are newer than it have their defaults
+        if _comparable(recorded) != _comparable(to_dict(self.recipe)):
             raise InvalidInput(f"{path} belongs to a training with other settings: it cannot be resumed with these")
         self.trainer.restore(tensors, metadata["step"])
         self.best, self.seconds, self.rows = metadata["best"], metadata["seconds"], metadata["rows"]

@@ -125,7 +125,9 @@ class Trainer:
             self.draws.manual_seed(_torch_seed(recipe.seed, "batches"))
         torch.manual_seed(_torch_seed(recipe.seed, "dropout", rank))
         self.slots = self._slots() if training.carry else None
-        self.sums = torch.zeros(3, device=device)  # loss, solved boards (as a share), updates
+        self.terms = recipe.loss.terms if len(recipe.loss.terms) > 1 else []
+        # loss, solved boards (as a share of those with labels), updates; then the terms of the loss, if it has several
+        self.sums = torch.zeros(3 + len(self.terms), device=device)
         self.step = 0
         self._run: Callable[[], None] | None = None
 
@@ -144,7 +146,7 @@ class Trainer:
         batch, resume = self._draw()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             trace: Trace = self.module(batch.inputs, training.recurrences, resume, watch_VV=self.watch_VV)
-        loss, _ = total_loss(trace, batch, self.recipe.problem, self.recipe.loss)
+        loss, terms = total_loss(trace, batch, self.recipe.problem, self.recipe.loss)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
@@ -156,7 +158,8 @@ class Trainer:
             solved_B = (right | ~batch.labelled).all(-1) & told_B  # without any label nobody knows
             if self.slots is not None:
                 self.slots.keep(trace, solved_B)
-            self.sums += torch.stack([loss.detach(), solved_B.sum() / told_B.sum().clamp(min=1), torch.ones_like(loss)])
+            share = solved_B.sum() / told_B.sum().clamp(min=1)
+            self.sums += torch.stack([loss, share, torch.ones_like(loss), *(terms[name] for name in self.terms)])
 
     def _draw(self) -> tuple[Batch[Tensor], tuple[Tensor, Tensor] | None]:
         """A batch for this process: its share of one that all processes draw alike."""
@@ -207,12 +210,13 @@ class Trainer:
         return optimiser
 
     def read_metrics(self) -> dict[str, float]:
-        """Mean loss and share of solved boards since the last call, over all processes."""
+        """Mean loss, its terms if it has several, and share of solved boards since the last call, of all processes."""
         if self.world > 1:
             dist.all_reduce(self.sums)
-        loss, solved, updates = self.sums.tolist()
+        loss, solved, updates, *parts = self.sums.tolist()
         self.sums.zero_()
-        return {"loss": loss / updates, "train_board": solved / updates}
+        terms = {f"loss_{name}": part / updates for name, part in zip(self.terms, parts, strict=True)}
+        return {"loss": loss / updates, **terms, "train_board": solved / updates}
 
     def tensors(self) -> dict[str, Tensor]:
         """All state of the training as named tensors: what a checkpoint holds."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from mull.errors import InvalidInput, unknown
 from mull.losses.straight_through import ESTIMATORS
 
+TERMS = ("supervised", "cardinality", "attention", "path", "clste")
+
 
 @dataclass(frozen=True)
 class LossWeights:
@@ -36,14 +38,18 @@ class LossWeights:
     """CL-STE on the first recurrence alone, as its authors do; all recurrences cost R times as much."""
 
     def __post_init__(self) -> None:
-        weights = {name: getattr(self, name) for name in ("supervised", "cardinality", "attention", "path", "clste")}
-        for name, weight in weights.items():
-            if not weight >= 0:
-                raise InvalidInput(f"the weight of a loss is 0 or more, not {name}={weight}")
-        if not any(weights.values()):
-            raise InvalidInput(f"nothing to learn from: all of {', '.join(weights)} have weight 0")
+        for name in TERMS:
+            if not getattr(self, name) >= 0:
+                raise InvalidInput(f"the weight of a loss is 0 or more, not {name}={getattr(self, name)}")
+        if not self.terms:
+            raise InvalidInput(f"nothing to learn from: all of {', '.join(TERMS)} have weight 0")
         if self.estimator not in ESTIMATORS:
             raise unknown("estimator", self.estimator, ESTIMATORS)
+
+    @property
+    def terms(self) -> list[str]:
+        """The names of the terms that are switched on."""
+        return [name for name in TERMS if getattr(self, name) > 0]
 
     @property
     def needs_bounds(self) -> bool:
