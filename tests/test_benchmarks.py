@@ -48,6 +48,14 @@ def test_the_embedder_speed_script_runs(root: Path, tmp_path: Path) -> None:
     assert set(json.loads(out.read_text())["boards_per_s"]["2"]) == {"text", "ours", "plain"}
 
 
+def test_the_losses_speed_script_runs(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "speed.json"
+    command = [sys.executable, "benchmarks/speed/losses.py", "--quick", "--out", str(out)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    ratios = json.loads(out.read_text())["ratio"]["2"]
+    assert ratios["cross entropy"] == 1 and ratios["cardinality"] > 0
+
+
 def test_the_generator_speed_script_runs(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "speed.json"
     command = [sys.executable, "benchmarks/speed/generate.py", "--quick", "--out", str(out)]
