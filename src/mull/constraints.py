@@ -137,6 +137,40 @@ def instance_bounds(rules: Sequence[Constraint], inputs: NDArray[Any]) -> IntArr
     return smallest
 
 
+@dataclass(frozen=True, eq=False)
+class Weighted(Constraint):
+    """lower <= sum of what the variables' values weigh <= upper: checked exactly, but no part of a loss.
+
+    Shapes: S variable of a group, otherwise as above.
+    """
+
+    scope_GS: IntArray
+    """Variables of each group, each at most once; -1 fills up shorter groups."""
+    weights_GSD: IntArray
+    """What each value of a variable weighs; 0 where the scope is filled up."""
+    lower_G: IntArray
+    upper_G: IntArray
+    labels: Sequence[str] = ()
+    """What each group demands, as a sentence."""
+
+    def violations(self, values_BV: IntArray, inputs: NDArray[Any]) -> BoolArray:
+        values_BGS = np.where(self.scope_GS >= 0, values_BV[:, self.scope_GS], 0)
+        groups, places = np.ogrid[: self.scope_GS.shape[0], : self.scope_GS.shape[1]]
+        weight_BGS = self.weights_GSD[groups, places, np.clip(values_BGS, 0, self.weights_GSD.shape[2] - 1)]
+        # An unknown variable may take its lightest or its heaviest value.
+        unknown = values_BGS == UNKNOWN
+        least = np.where(unknown, self.weights_GSD.min(axis=-1), weight_BGS).sum(axis=-1)
+        most = np.where(unknown, self.weights_GSD.max(axis=-1), weight_BGS).sum(axis=-1)
+        broken: BoolArray = (least > self.upper_G) | (most < self.lower_G)
+        return broken
+
+    def scopes(self) -> list[IntArray]:
+        return [np.unique(scope[scope >= 0]) for scope in self.scope_GS]
+
+    def label(self, group: int) -> str:
+        return self.labels[group] if self.labels else f"sum {group}"
+
+
 def atoms_of(values_BV: IntArray, values: int) -> BoolArray:
     """The atoms (B, V * D) that are true; an UNKNOWN variable has none."""
     true: BoolArray = values_BV[:, :, None] == np.arange(values)

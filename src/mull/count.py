@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mull.constraints import Cardinality
+from mull.constraints import Cardinality, Weighted
 from mull.errors import UserError
 from mull.problem import Instance, Problem
 
@@ -19,12 +19,18 @@ Group = tuple[list[int], int, int]
 """Atoms, and the least and greatest number of them that may be true."""
 
 
-def bounded_groups(problem: Problem, instance: Instance) -> Iterator[Group]:
-    """All that an answer must satisfy: every variable has one value, and every group keeps its bounds."""
+def bounded_groups(problem: Problem, instance: Instance, sums: bool = True) -> Iterator[Group]:
+    """All that an answer must satisfy: every variable has one value, and every group keeps its bounds.
+
+    Without `sums`, what is stated by weights is left to the caller.
+    """
     variables = problem.variables()
     for row in np.arange(variables.count * variables.values).reshape(variables.count, -1).tolist():
         yield row, 1, 1
     for constraint in problem.rules:
+        if isinstance(constraint, Weighted):
+            yield from _unit_groups(constraint, variables.values) if sums else ()
+            continue
         if not isinstance(constraint, Cardinality):
             raise UserError(f"a {type(constraint).__name__} constraint cannot be stated exactly")
         limits = constraint.limits(instance.inputs[None])
@@ -33,6 +39,16 @@ def bounded_groups(problem: Problem, instance: Instance) -> Iterator[Group]:
             members = [atom for atom in atoms if atom >= 0]
             if lower > 0 or upper < len(members):
                 yield members, lower, upper
+
+
+def _unit_groups(constraint: Weighted, values: int) -> Iterator[Group]:
+    """The groups of weighted sums where every atom weighs 0 or 1, as clauses do; others cannot be counted."""
+    if constraint.weights_GSD.min() < 0 or constraint.weights_GSD.max() > 1:
+        raise UserError("a sum of different weights cannot be stated as a count")
+    for group, scope_S in enumerate(constraint.scope_GS):
+        place, value = np.nonzero(constraint.weights_GSD[group])
+        members = (scope_S[place] * values + value).tolist()
+        yield members, int(constraint.lower_G[group]), int(constraint.upper_G[group])
 
 
 def count_solutions(problem: Problem, instance: Instance, limit: int = 2, seconds: float = 1.0) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mull.constraints import IntArray
+from mull.constraints import IntArray, Weighted
 from mull.count import bounded_groups
 from mull.errors import UserError
 
@@ -60,12 +60,12 @@ def solutions(problem: Problem, instance: Instance, limit: int = 2, seconds: flo
 
 
 def _model(problem: Problem, instance: Instance, atoms_VD: Any) -> Any:
-    """The problem's bounded groups as sums of Booleans."""
+    """The problem's bounded groups, and its weighted ones, as sums of Booleans."""
     import cpmpy
 
     model = cpmpy.Model()
     atoms_N = atoms_VD.ravel()
-    for group, lower, upper in bounded_groups(problem, instance):
+    for group, lower, upper in bounded_groups(problem, instance, sums=False):
         members = list(atoms_N[group])
         if lower == upper:
             model += cpmpy.sum(members) == lower
@@ -74,4 +74,19 @@ def _model(problem: Problem, instance: Instance, atoms_VD: Any) -> Any:
             model += cpmpy.sum(members) >= lower
         if upper < len(members):
             model += cpmpy.sum(members) <= upper
+    for constraint in problem.rules:
+        if isinstance(constraint, Weighted):
+            model += _sums(constraint, atoms_VD)
     return model
+
+
+def _sums(constraint: Weighted, atoms_VD: Any) -> list[Any]:
+    """Every weighted sum within its bounds."""
+    import cpmpy
+
+    stated = []
+    for group, scope_S in enumerate(constraint.scope_GS):
+        place, value = np.nonzero(constraint.weights_GSD[group])
+        total = cpmpy.sum(constraint.weights_GSD[group, place, value] * atoms_VD[scope_S[place], value])
+        stated += [total >= int(constraint.lower_G[group]), total <= int(constraint.upper_G[group])]
+    return stated

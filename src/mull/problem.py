@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -171,7 +172,7 @@ def with_bounds(problem: Problem, batch: NumpyBatch) -> NumpyBatch:
 class Problem(ABC):
     """A family of constraint satisfaction problems over fixed variables; subclasses are frozen dataclasses."""
 
-    one_solution: ClassVar[bool] = True
+    one_solution: bool = True
     """Whether a proper instance has exactly one solution, so that having several is worth a remark."""
     text_format: ClassVar[str] = ""
     """How `parse` wants a puzzle, and `write_answer` writes an answer, for the help of commands."""
@@ -196,6 +197,19 @@ class Problem(ABC):
     @abstractmethod
     def generate(self, rng: np.random.Generator) -> Instance:
         """A random instance with its solution."""
+
+    @staticmethod
+    def from_cpmpy(
+        model: Any,
+        variables: Any,
+        name: str,
+        givens: tuple[int, int] | None = None,
+        one_solution: bool = True,
+    ) -> Problem:
+        """The problem that a CPMpy model states over an array of variables: see `problems/stated.py`."""
+        stated = import_module("mull.problems.stated_compile")  # by name: it stands below this file, and needs CPMpy
+        problem: Problem = stated.from_cpmpy(model, variables, name, givens, one_solution)
+        return problem
 
     def part(self, split: str) -> Problem:
         """The problem that a split's instances are generated from, where splits differ in more than their draws."""

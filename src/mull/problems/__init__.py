@@ -12,6 +12,7 @@ from mull.problems.examples import Examples
 from mull.problems.mnist_mapping import MnistMapping
 from mull.problems.nonogram import Nonogram
 from mull.problems.shortest_path import ShortestPath
+from mull.problems.stated import Stated
 from mull.problems.sudoku import LEVELS_16X16, Sudoku
 from mull.problems.visual_sudoku import VisualSudoku
 
@@ -32,7 +33,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "mnist-mapping": MnistMapping,
 }
 CLASSES: dict[str, type[Problem]] = {
-    cls.__name__: cls for cls in (Examples, MnistMapping, Nonogram, ShortestPath, Sudoku, VisualSudoku)
+    cls.__name__: cls for cls in (Examples, MnistMapping, Nonogram, ShortestPath, Stated, Sudoku, VisualSudoku)
 }
 """What a weights file may name; nothing else is ever constructed from a file."""
 

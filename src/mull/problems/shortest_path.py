@@ -44,7 +44,7 @@ LINE = re.compile(rf"(\d{{1,2}})x(\d{{1,2}}) ends=(\d{{1,4}})-(\d{{1,4}})(?: rem
 class ShortestPath(Problem):
     """Find a shortest path between two nodes of an n x n grid without the removed edges."""
 
-    one_solution: ClassVar[bool] = False
+    one_solution = False
     text_format: ClassVar[str] = (
         "the grid, its two end nodes and the removed edges: '4x4 ends=3-9 removed=3-6-11-12-13-19-21-23'. Nodes are "
         "numbered row by row from 0; edges, the horizontal ones row by row, then the vertical ones column by column. "

@@ -20,9 +20,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray, each_value_once, fixed_values
+from mull.constraints import BoolArray, Constraint, IntArray, each_value_once, fixed_values
 from mull.errors import InvalidInput
 from mull.problem import Instance, Problem, Symmetries, Tokens, Variables
+from mull.problems.cells import draw_cells, read_cells, write_cells
 
 LEVELS_16X16 = {"simple": (106, 116), "medium": (90, 100), "hard": (80, 89)}
 """Numbers of givens on 16x16 boards. The means of the first two, 111 and 95, are those of the paper's data."""
@@ -105,20 +106,17 @@ class Sudoku(Problem):
         return sudoku_search.canonical(self.box, instance.inputs, instance.solution)
 
     def parse(self, text: str) -> Instance:
-        return self._instance(self._tokens(text))
+        return self._instance(read_cells(text, self.side**2, 1, self.side))
 
     def write(self, instance: Instance) -> str:
-        return self._line(instance.inputs)
+        return write_cells(instance.inputs, 1, self.side)
 
     def write_answer(self, values: IntArray) -> str:
-        return self._line(np.asarray(values) + 1)
+        return write_cells(np.asarray(values) + 1, 1, self.side)
 
     def render(self, values: IntArray, given: BoolArray | None = None) -> str:
         """The board with lines between boxes; `.` for unknown cells, given cells bold where `given` is passed."""
-        width = len(str(self.side))
-        cells = [("." if value == UNKNOWN else str(value + 1)).rjust(width) for value in np.ravel(values)]
-        if given is not None:
-            cells = [f"\x1b[1m{cell}\x1b[0m" if is_given else cell for cell, is_given in zip(cells, given, strict=True)]
+        width, cells = len(str(self.side)), draw_cells(values, given, 1, self.side)
         lines = []
         for row in range(self.side):
             if row and row % self.box == 0:
@@ -129,22 +127,3 @@ class Sudoku(Problem):
 
     def _instance(self, tokens: NDArray[Any], solution: IntArray | None = None) -> Instance:
         return Instance(inputs=tokens.astype(np.uint8), given=tokens > 0, solution=solution)
-
-    def _line(self, tokens: NDArray[Any]) -> str:
-        return ("" if self.side <= 9 else " ").join(str(token) for token in tokens.tolist())
-
-    def _tokens(self, text: str) -> NDArray[Any]:
-        cells, single = self.side**2, self.side <= 9
-        what = f"a digit 1-{self.side}" if single else f"a number 1-{self.side}"
-        parts = list(text.strip()) if single else text.split()
-        if len(parts) != cells:
-            unit = "characters" if single else "numbers with spaces between them"
-            raise InvalidInput(f"expected {cells} {unit}, got {len(parts)}")
-        tokens = np.zeros(cells, dtype=np.uint8)
-        for place, part in enumerate(parts):
-            if part == ".":
-                continue
-            if not (part.isascii() and part.isdigit() and len(part) <= 2 and int(part) <= self.side):
-                raise InvalidInput(f"cell {place + 1} is {part[:8]!r}: expected {what}, or 0 or . for an empty cell")
-            tokens[place] = int(part)
-        return tokens

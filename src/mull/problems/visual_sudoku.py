@@ -39,7 +39,7 @@ class VisualSudoku(Problem):
     split: str = "train"
     """The part of MNIST whose images `generate` takes."""
 
-    one_solution: ClassVar[bool] = False  # that depends on givens which only the model reads
+    one_solution = False  # that depends on givens which only the model reads
 
     def __post_init__(self) -> None:
         if self.box not in (2, 3):
