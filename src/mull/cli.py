@@ -9,12 +9,15 @@ import os
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.core
 
 from mull.errors import UserError
+
+if TYPE_CHECKING:
+    from mull.problem import Problem
 
 EXTRAS = {"cpmpy": "exact", "ortools": "exact"}
 """Which extra brings a missing module; the others come with `train`."""
@@ -95,16 +98,21 @@ class PuzzleCommand(typer.core.TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Ask the problems, which only help needs to import here."""
-        from mull.problems import PROBLEMS
+        from mull.problems import PROBLEMS, Stated
 
         formats: dict[str, str] = {}
         for name, make in PROBLEMS.items():  # one line for a problem of several sizes
             formats.setdefault(make().text_format, name)
+        formats[Stated.text_format] = "your own"
         with formatter.section("Puzzles"):
             formatter.write_dl([(name, text) for text, name in formats.items()])
 
 
 Model = Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="A model that ships, or a model file.")]
+Own = Annotated[
+    str | None,
+    typer.Option("--problem", metavar="FILE:NAME", help="The Python file and class of a problem of your own."),
+]
 Steps = Annotated[int | None, typer.Option(min=1, metavar="N", help="Recurrences at most.")]
 
 
@@ -132,6 +140,7 @@ def solve(
         bool | None, typer.Option("--exact/--no-exact", help="Let an exact solver settle what the model does not.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    problem: Own = None,
 ) -> int:
     """Solve puzzles and verify the answers."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # unused here, and starting its threads takes 50 ms
@@ -141,6 +150,7 @@ def solve(
 
     if not puzzles and file is None:
         raise UserError("give a puzzle, or a file with -f FILE")
+    _own(problem)
     solver = load(model, steps=steps, exact=exact)
     with closing(all_puzzles(puzzles or [], file)) as wanted:
         return 0 if print_answers(solver, wanted, as_json) else 1
@@ -148,7 +158,10 @@ def solve(
 
 @app.command()
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="See: mull list recipes.")],
+    recipe: Annotated[
+        str,
+        typer.Argument(metavar="RECIPE", help="See: mull list recipes; FILE:NAME for a problem of your own."),
+    ],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the run; runs/RECIPE if not given.")
     ] = None,
@@ -159,14 +172,23 @@ def train(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
 ) -> None:
-    """Train a model by a recipe."""
+    """Train a model by a recipe, or on a problem of your own."""
     from mull.progress import reporting
-    from mull.recipes import get_recipe, override
+    from mull.recipes import get_recipe, override, own_recipe
     from mull.train import train as run
 
-    changed = override(get_recipe(recipe), (settings or []) + ([] if seed is None else [f"seed={seed}"]))
+    own = _own(recipe if ".py:" in recipe else None)
+    whole = get_recipe(recipe) if own is None else own_recipe(own)
+    changed = override(whole, (settings or []) + ([] if seed is None else [f"seed={seed}"]))
     with reporting() as report:
-        run(changed, out or Path("runs") / recipe, device, resume, report)
+        run(changed, out or Path("runs") / whole.name, device, resume, report)
+
+
+def _own(source: str | None) -> Problem | None:
+    """The problem in a user's Python file, whose class files may name from now on; None if there is no such file."""
+    from mull.own import load_problem
+
+    return None if source is None else load_problem(source)
 
 
 @app.command()
@@ -194,10 +216,12 @@ def evaluate(
     steps: Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of recurrences.")] = "16,32,64",
     device: Annotated[str | None, typer.Option(metavar="D", help="Use torch, on this device.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
+    problem: Own = None,
 ) -> None:
     """Measure a model's accuracy on a data set, by number of recurrences."""
     from mull.scoring import evaluate_model
 
+    _own(problem)
     evaluate_model(model, data, steps, device, json_file)
 
 
@@ -207,16 +231,18 @@ def make_data(
     count: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many puzzles.")] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of generated puzzles.")] = 0,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="A CSV file; standard output if not given.")] = None,
+    problem: Own = None,
 ) -> None:
     """Write puzzles and their solutions as CSV."""
     from mull.data import sets
     from mull.terminal import print_csv
 
-    problem, batch = sets.problem_of(name), sets.load(name, count, seed)
+    own = _own(problem)
+    source, batch = sets.problem_of(name, own), sets.load(name, count, seed, own=own)
     if out is None:
-        print_csv(problem, batch)
+        print_csv(source, batch)
     else:
-        sets.write_csv(problem, batch, out)
+        sets.write_csv(source, batch, out)
 
 
 @app.command()
@@ -228,10 +254,12 @@ def export(
     scores: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What mull eval --json wrote, to put on the model's card.")
     ] = None,
+    problem: Own = None,
 ) -> None:
     """Write a model file that solves without torch."""
     from mull.export import export_model
 
+    _own(problem)
     export_model(Path(model), out, scores)
     print(f"wrote {out}")
 
@@ -248,11 +276,13 @@ def show(
     out: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the recurrences into a picture.")] = None,
     model: Model = "sudoku",
     steps: Steps = None,
+    problem: Own = None,
 ) -> None:
     """Print a puzzle's board; with --out, draw how the model solves it."""
     from mull.solve import load
     from mull.terminal import print_puzzle
 
+    _own(problem)
     solver = load(model, steps=steps)
     print_puzzle(solver.problem, *solver.read(puzzle))
     if out is not None:

@@ -51,7 +51,7 @@ def load_data(source: str, problem: Problem) -> NumpyBatch:
 
     if Path(source).is_file():
         return sets.read_puzzles(Path(source), problem)
-    found = sets.problem_of(source)
+    found = sets.problem_of(source, problem)
     if found.name != problem.name:
         raise InvalidInput(f"the data set {source!r} belongs to {found.name}, but the model solves {problem.name}")
-    return sets.load(source)
+    return sets.load(source, own=problem)

@@ -47,9 +47,9 @@ def train(
     """Run a recipe; the averaged weights that did best on validation data end up in `out/best.safetensors`."""
     with distributed() as (rank, world):
         where = _device(device)
-        trainer = Trainer(recipe, recipe.train.load(recipe.seed), where, rank, world)
+        trainer = Trainer(recipe, recipe.train.load(recipe.seed, recipe.problem), where, rank, world)
         log = RunLog(out, recipe, trainer, report if rank == 0 else None, resume)
-        loop(recipe, trainer, log, recipe.valid.load(recipe.seed))
+        loop(recipe, trainer, log, recipe.valid.load(recipe.seed, recipe.problem))
     return out
 
 

@@ -78,8 +78,10 @@ def describe() -> list[SetInfo]:
     return infos
 
 
-def problem_of(name: str) -> Problem:
-    """The problem whose instances a set holds."""
+def problem_of(name: str, own: Problem | None = None) -> Problem:
+    """The problem whose instances a set holds; `own` is one that is not in the list, and has splits all the same."""
+    if own is not None and name in _splits_of(own):
+        return own
     if name in EXTERNAL:
         return EXTERNAL[name].problem
     if name == RRN_TRAIN:
@@ -94,13 +96,20 @@ def problem_of(name: str) -> Problem:
     return PROBLEMS[problem]()
 
 
-def load(name: str, count: int | None = None, seed: int = 0, workers: int = 1) -> NumpyBatch:
-    """A set by name, or `count` rows of it.
+def _splits_of(own: Problem) -> list[str]:
+    """The generated sets of a problem that is not in the list."""
+    return [] if own.name in PROBLEMS else [f"{own.name}_{split}" for split in SPLITS]
+
+
+def load(
+    name: str, count: int | None = None, seed: int = 0, workers: int = 1, own: Problem | None = None
+) -> NumpyBatch:
+    """A set by name, or `count` rows of it; `own` is a problem that is not in the list.
 
     Of an external set, `count` rows are drawn at random with the seed and keep their order. Of the others they are the
     first `count` of what the seed gives, so a smaller set is part of a larger one.
     """
-    problem = problem_of(name)
+    problem = problem_of(name, own)
     if count is not None and count < 1:
         raise InvalidInput(f"{name}: cannot load {count} rows; ask for at least 1")
     if name == RRN_TRAIN:

@@ -55,5 +55,6 @@ def problem_from_dict(data: dict[str, Any]) -> Problem:
     options = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     name = options.pop("class", None)
     if name not in CLASSES:
-        raise CorruptFile(f"the file names a problem {name!r}, which this version does not have")
+        hint = "if it is your own, add --problem FILE:NAME"
+        raise CorruptFile(f"the file names a problem {name!r}, which this version does not have; {hint}")
     return CLASSES[name](**options)

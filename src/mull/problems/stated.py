@@ -13,7 +13,6 @@ one, over the values 0..2, are groups of atoms (variable * 3 + value) with bound
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
@@ -138,13 +137,14 @@ class Stated(Problem):
         return super().right(batch, answers_BV) if self.one_solution else self.check(batch.inputs, answers_BV)
 
     def report(self) -> str:
-        """Which rules losses can use, and which are checked alone; with the number of groups of each."""
-        kinds: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-        for group in self.groups:
-            kinds[group.learned][group.label] += 1
+        """Which rules losses can use, and which are checked alone: one of each form, and how many groups it has."""
         lines = []
         for learned, title in ((True, "in the loss"), (False, "checked, not in the loss")):
-            rules = [f"{label} ({count})" if count > 1 else label for label, count in kinds[learned].items()]
+            forms: dict[str, list[str]] = {}
+            for group in self.groups:
+                if group.learned == learned:
+                    forms.setdefault(re.sub(r"\[[^]]*\]?", "[]", group.label), []).append(group.label)
+            rules = [f"{labels[0]} ({len(labels)} groups)" for labels in forms.values()]
             lines.append(f"{title}: {'; '.join(rules) or 'nothing'}")
         return "\n".join(lines)
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from mull.errors import unknown
 from mull.recipes import mnist_mapping, nonogram, shortest_path, sudoku, sudoku_16, visual_sudoku
+from mull.recipes.own import own_recipe
 from mull.recipes.recipe import Data, Recipe, Training, from_dict, override, to_dict
 
-__all__ = ["RECIPES", "Data", "Recipe", "Training", "from_dict", "get_recipe", "override", "to_dict"]
+__all__ = ["RECIPES", "Data", "Recipe", "Training", "from_dict", "get_recipe", "override", "own_recipe", "to_dict"]
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-4x4": sudoku.sudoku_4x4,

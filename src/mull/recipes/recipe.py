@@ -33,9 +33,9 @@ class Data:
         if self.labelled_rows is not None and self.labelled_rows < 0:
             raise InvalidInput(f"labelled_rows is 0 or more, not {self.labelled_rows}")
 
-    def load(self, seed: int) -> NumpyBatch:
-        """The data; labels that may not be used are not there at all."""
-        batch = sets.load(self.name, self.count, seed=seed)
+    def load(self, seed: int, own: Problem | None = None) -> NumpyBatch:
+        """The data, of a problem that is not in the list too; labels that may not be used are not there at all."""
+        batch = sets.load(self.name, self.count, seed=seed, own=own)
         hidden = batch.given & (self.labels == "unknown")
         if self.labelled_rows is not None:
             hidden = hidden | (np.arange(len(batch)) >= self.labelled_rows)[:, None]

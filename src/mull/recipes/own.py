@@ -1,0 +1,35 @@
+"""The recipe for any problem that mull does not know: sizes by the number of variables, data from its generator."""
+
+from __future__ import annotations
+
+from mull.models.recurrent_transformer import ModelConfig
+from mull.problem import Problem
+from mull.recipes.recipe import Data, Recipe, Training
+
+SMALL = 100
+"""Variables of a problem that a small model and minutes on a CPU do for."""
+
+
+def own_recipe(problem: Problem) -> Recipe:
+    """Feedback and injection, all symmetries there are, and instances from the problem's generator."""
+    small = problem.variables().count <= SMALL
+    return Recipe(
+        name=problem.name,
+        description=f"{problem.name}, a problem of your own",
+        problem=problem,
+        train=Data(f"{problem.name}_train", 20_000 if small else 50_000),
+        valid=Data(f"{problem.name}_valid", 500),
+        test=Data(f"{problem.name}_test", 1_000),
+        model=ModelConfig(width=64 if small else 128, heads=4, dropout=0.0, feedback=True, inject=True),
+        training=Training(
+            updates=2_000 if small else 10_000,
+            batch=128,
+            recurrences=8 if small else 16,
+            learning_rate=3e-3 if small else 1e-3,
+            warmup=100 if small else 200,
+            ema=0.98 if small else 0.995,
+            augment="none" if problem.symmetries() is None else "all",
+            validate_every=100 if small else 500,
+            validate_steps=32,
+        ),
+    )
