@@ -13,6 +13,8 @@ Run as a script it prints wishes. Needs mull[train,exact]; `mull solve` does not
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import cpmpy as cp
 import numpy as np
 
@@ -30,7 +32,7 @@ def rota(workers: int = 6, days: int = 7) -> Problem:
     for week in shift:
         model += cp.sum(week != OFF) <= 4
         model += cp.Count(week, NIGHT) <= 2
-        model += [(today >= LATE).implies(tomorrow != EARLY) for today, tomorrow in zip(week, week[1:], strict=False)]
+        model += [(today >= LATE).implies(tomorrow != EARLY) for today, tomorrow in pairwise(week)]
     return Problem.from_cpmpy(model, shift, name="rota", givens=(8, 20), one_solution=False)
 
 

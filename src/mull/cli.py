@@ -98,7 +98,8 @@ class PuzzleCommand(typer.core.TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Ask the problems, which only help needs to import here."""
-        from mull.problems import PROBLEMS, Stated
+        from mull.problems import PROBLEMS
+        from mull.problems.stated import Stated
 
         formats: dict[str, str] = {}
         for name, make in PROBLEMS.items():  # one line for a problem of several sizes

@@ -199,7 +199,8 @@ def _group(data: Any) -> Group:
         return data
     if not isinstance(data, dict) or data.keys() != {field.name for field in fields(Group)}:
         raise InvalidInput("a group of a stated problem has wrong fields")
-    return Group(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+    options: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    return Group(**options)
 
 
 def _check_group(group: Group, atoms: int) -> None:

@@ -120,7 +120,7 @@ def _bounded_sum(part: Any, total: Sum, lower: int | None, upper: int | None, do
     worth = {variable: worth_D - worth_D.min() for variable, worth_D in total.terms.items() if np.ptp(worth_D)}
     most = sum(int(worth_D.max()) for worth_D in worth.values())
     low, high = (0 if lower is None else lower - base), (most if upper is None else upper - base)
-    amounts = np.unique([worth_D for worth_D in worth.values()])
+    amounts = np.unique(list(worth.values()))
     if len(amounts) <= 2:
         amount = int(amounts[-1]) if len(amounts) else 1
         group = _counted(short(part), {v: w > 0 for v, w in worth.items()}, -(-low // amount), high // amount)
@@ -143,7 +143,10 @@ def _by_table(
     """Clauses that forbid what the constraint does not allow, from every combination of values."""
     if domain.values ** len(scope) > combinations:
         return None
-    forbidden = domain.table(part, scope) == 0
+    worth = domain.table(part, scope)
+    if worth is None:
+        return None
+    forbidden = worth == 0
     if forbidden.all():
         raise InvalidInput(f"{short(part)!r} can never hold")
     boxes = []

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mull.constraints import BoolArray, IntArray, Weighted
 from mull.errors import UserError
@@ -24,6 +25,7 @@ UNIQUE_NODES = 2_000
 """Nodes to look for a second solution; a given that would take more stays."""
 
 FOUND, NONE, UNDECIDED = 1, 0, -1
+HUGE = 1 << 60
 
 Groups = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
 """scope_GS, weights_GSD, lower_G, upper_G; and the groups of variable v: `groups[first[v]:first[v + 1]]`."""
@@ -61,7 +63,7 @@ class Search:
         given[order[:givens]] = True
         return solution, given
 
-    def _solution(self, state: IntArray) -> IntArray:
+    def _solution(self, state: NDArray[np.uint64]) -> IntArray:
         free = np.ones((self.variables, self.values), dtype=np.bool_)
         order, values_VD = np.arange(self.variables), np.tile(np.arange(self.values), (self.variables, 1))
         solution, nodes = np.zeros(self.variables, dtype=np.int64), float(FIRST_NODES)
@@ -96,13 +98,11 @@ def propagate(alive_VD: BoolArray, queue: IntArray, queued: BoolArray, length: i
             variable = scope_GS[group, place]
             if variable < 0:
                 break
-            low, high = np.int64(2**62), np.int64(-(2**62))
+            low, high = HUGE, -HUGE
             for value in range(values):
                 if alive_VD[variable, value]:
-                    low, high = (
-                        min(low, weights_GSD[group, place, value]),
-                        max(high, weights_GSD[group, place, value]),
-                    )
+                    low = min(low, weights_GSD[group, place, value])
+                    high = max(high, weights_GSD[group, place, value])
             least_S[place], most_S[place] = low, high
             least, most, size = least + low, most + high, size + 1
         if least > upper_G[group] or most < lower_G[group]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from cpmpy.exceptions import CPMpyException
 from cpmpy.expressions.core import BoolVal, Expression
-from cpmpy.expressions.utils import is_num
+from cpmpy.expressions.utils import argval, is_num
 from cpmpy.expressions.variables import NDVarArray, _BoolVarImpl, _IntVarImpl
 from cpmpy.transformations.get_variables import get_variables
 
@@ -57,17 +57,24 @@ class Domain:
                 raise InvalidInput(f"{short(expression)!r} uses {variable.name}, which is none of the variables")
         return sorted(self._numbers[variable.name] for variable in found)
 
-    def table(self, expression: Any, scope: list[int]) -> IntArray:
-        """What the expression is worth (D, D, ...) for each combination of values; false where it is not defined."""
+    def table(self, expression: Any, scope: list[int]) -> IntArray | None:
+        """What an expression is worth (D, D, ...) for each combination of values; None if that is not always defined.
+
+        A condition is always defined: CPMpy takes it as false where something in it is not.
+        """
         worth = []
         for values in product(range(self.values), repeat=len(scope)):
             for number, value in zip(scope, values, strict=True):
                 variable = self.variables[number]
                 variable._value = bool(value) if type(variable) is _BoolVarImpl else self.first + value
             try:
-                worth.append(int(expression.value() or 0))
-            except (CPMpyException, ArithmeticError):
-                worth.append(0)
+                worth.append(argval(expression))  # as the solver understands what is not defined
+            except (CPMpyException, ArithmeticError, IndexError):
+                worth.append(None)
+        if expression.is_bool():
+            worth = [bool(value) for value in worth]
+        if any(value is None for value in worth):
+            return None
         return np.array(worth, dtype=np.int64).reshape((self.values,) * len(scope))
 
     def unary(self, expression: Any) -> tuple[int, IntArray] | None:
@@ -75,7 +82,8 @@ class Domain:
         if not isinstance(expression, Expression):
             return None
         scope = self.scope(expression)
-        return (scope[0], self.table(expression, scope)) if len(scope) == 1 else None
+        worth_D = self.table(expression, scope) if len(scope) == 1 else None
+        return None if worth_D is None else (scope[0], worth_D)
 
 
 class Sum:
