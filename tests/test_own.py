@@ -1,4 +1,4 @@
-"""Problems from a user's file: found by FILE:NAME, trained, exported and solved with; nothing is run for a model file."""
+"""Problems from a user's file: found by FILE:NAME, trained, exported, solved with; a model file never runs code."""
 
 from __future__ import annotations
 

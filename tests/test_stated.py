@@ -98,6 +98,10 @@ STATEMENTS = {
     "division": (lambda x: 2 // x[0] == 1, True),
     "division in a sum": (lambda x: (2 // x[0]) + x[1] <= 2, True),
     "sum of numbers": (lambda x: cp.sum(x) == 5, True),
+    "implies a count": (lambda x: (x[0] == 1).implies(cp.sum(x[1:] == 2) <= 1), True),
+    "implies an equal count": (lambda x: (x[0] == 1).implies(cp.Count(x, 1) == 2), True),
+    "two imply a sum": (lambda x: ((x[0] == 1) & (x[1] > 0)).implies(cp.sum(x) >= 5), True),
+    "implies what cannot be": (lambda x: (x[0] == 1).implies(cp.sum(x == 2) >= 5), True),
     "product": (lambda x: x[0] * x[1] * x[2] <= 2, True),
     "greatest": (lambda x: cp.max(x) == 2, True),
     "two rows differ": (lambda x: cp.any(x[:2] != x[2:]), True),
@@ -141,6 +145,15 @@ def test_weighted_sums_are_checked_and_not_learned() -> None:
         assert problem.check(puzzle.inputs[None], values[None]).all()
 
 
+def test_conditions_imply_sums_of_many() -> None:
+    x = cp.intvar(0, 2, shape=9, name="x")
+    problem = stated(cp.Model(((x[0] == 1) & (x[1] == 1)).implies(cp.sum(x) == 8)), x)
+    assert len(problem.groups) == 2
+    values = np.random.default_rng(0).integers(0, 3, (4000, 9))
+    wanted = (values[:, 0] != 1) | (values[:, 1] != 1) | (values.sum(axis=1) == 8)
+    assert (problem.check(np.zeros(values.shape), values) == wanted).all()
+
+
 def test_many_clauses_are_checked_and_not_learned() -> None:
     b = cp.boolvar(shape=(2, 6), name="b")
     problem = stated(cp.Model(cp.any(b[0] != b[1])), b)
@@ -168,7 +181,7 @@ def models(draw: st.DrawFn) -> tuple[Any, Any]:
         )
 
     def rule() -> Any:
-        kind = draw(st.integers(0, 6))
+        kind = draw(st.integers(0, 7))
         if kind == 0:
             return cp.AllDifferent([x[i] for i in draw(some)])
         if kind == 1:
@@ -179,6 +192,8 @@ def models(draw: st.DrawFn) -> tuple[Any, Any]:
             return compare(cp.sum([draw(st.integers(-2, 2)) * x[i] for i in draw(some)]), draw(small))
         if kind == 4:
             return cp.any([literal() for _ in range(draw(st.integers(1, 3)))])
+        if kind == 6:
+            return literal().implies(compare(cp.sum([literal() for _ in range(3)]), draw(small)))
         if kind == 5:
             return cp.all([literal(), literal()]).implies(literal())
         return ~compare(x[draw(st.integers(0, count - 1))], x[draw(st.integers(0, count - 1))])

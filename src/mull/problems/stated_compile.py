@@ -5,6 +5,7 @@ In this order, for each constraint (a conjunction is its parts):
 2. A clause of conditions on one variable each (or, not, ->): at least one of them is true.
 3. A sum of things of one variable each (Count and Among too) against another: a count of atoms, if each adds one of two
    amounts that differ by the same; otherwise a weighted sum, which is checked and not in the loss.
+   So is such a sum that conditions on one variable each imply.
 4. Anything else over few variables, by trying every combination: clauses that forbid what it forbids. Where there are
    many, they are checked and not in the loss.
 5. Global constraints that CPMpy decomposes without new variables: their parts.
@@ -67,7 +68,7 @@ def _compile(constraint: Any, domain: Domain) -> Iterator[Group]:
                 raise InvalidInput(f"{short(constraint)!r} can never hold")
             continue
         scope = domain.scope(part)
-        for kind in (_all_different, _clause, _count, _by_table, _by_parts):
+        for kind in (_all_different, _clause, _count, _implied, _by_table, _by_parts):
             groups = kind(part, scope, domain)
             if groups is not None:
                 yield from groups
@@ -103,7 +104,46 @@ def _clause(part: Any, scope: list[int], domain: Domain) -> list[Group] | None:
 
 
 def _count(part: Any, scope: list[int], domain: Domain) -> list[Group] | None:
-    if part.name not in ("==", "<=", "<", ">=", ">"):
+    limited = _limited(part, domain)
+    return None if limited is None else _bounded_sum(part, *limited, domain)
+
+
+def _implied(part: Any, scope: list[int], domain: Domain) -> list[Group] | None:
+    """Conditions that imply a bounded sum T.
+
+    With n conditions, c of them true, T <= upper becomes T + (most - upper) * (c - n) <= upper: nothing is demanded
+    where c < n. The same, with what T is at least, for T >= lower.
+    """
+    if part.name != "->":
+        return None
+    unless, limited = clause(part.args[0], domain, positive=False), _limited(part.args[1], domain)
+    if unless is None or limited is None:
+        return None
+    total, lower, upper = limited
+    groups: list[Group] = []
+    if upper is not None:
+        most = total.constant + sum(int(worth.max()) for worth in total.terms.values())
+        relaxed = _relaxed(total, unless, max(most - upper, 0))
+        groups += _bounded_sum(part, relaxed, None, upper, domain)
+    if lower is not None:
+        least = total.constant + sum(int(worth.min()) for worth in total.terms.values())
+        relaxed = _relaxed(total, unless, min(least - lower, 0))
+        groups += _bounded_sum(part, relaxed, lower, None, domain)
+    return groups
+
+
+def _relaxed(total: Sum, unless: Masks, factor: int) -> Sum:
+    """The sum plus a factor times the number of conditions that hold (`unless` says where not), less their number."""
+    relaxed = Sum(-factor * len(unless))
+    relaxed.add(total)
+    for variable, mask_D in unless.items():
+        relaxed.add_term(variable, factor * (~mask_D).astype(np.int64))
+    return relaxed
+
+
+def _limited(part: Any, domain: Domain) -> tuple[Sum, int | None, int | None] | None:
+    """A comparison of sums as one sum, and its least and greatest value (None: without)."""
+    if getattr(part, "name", "") not in ("==", "<=", "<", ">=", ">"):
         return None
     left, right = (separable(side, domain) for side in part.args)
     if left is None or right is None:
@@ -111,10 +151,10 @@ def _count(part: Any, scope: list[int], domain: Domain) -> list[Group] | None:
     left.add(right, -1)
     lower = {"==": 0, ">=": 0, ">": 1}.get(part.name)
     upper = {"==": 0, "<=": 0, "<": -1}.get(part.name)
-    return _bounded_sum(part, left, lower, upper, domain)
+    return left, lower, upper
 
 
-def _bounded_sum(part: Any, total: Sum, lower: int | None, upper: int | None, domain: Domain) -> list[Group] | None:
+def _bounded_sum(part: Any, total: Sum, lower: int | None, upper: int | None, domain: Domain) -> list[Group]:
     """A sum within bounds (None: without) as a count where it is one, as few clauses, or with weights."""
     base = total.constant + sum(int(worth.min()) for worth in total.terms.values())
     worth = {variable: worth_D - worth_D.min() for variable, worth_D in total.terms.items() if np.ptp(worth_D)}

@@ -83,54 +83,72 @@ class Search:
 @jit
 def propagate(alive_VD: BoolArray, queue: IntArray, queued: BoolArray, length: int, groups: Groups) -> bool:
     """Remove what the queued groups rule out, and what follows; False if a variable or a group has nothing left."""
-    scope_GS, weights_GSD, lower_G, upper_G, first, groups_of = groups
-    values = alive_VD.shape[1]
-    least_S, most_S = np.zeros(scope_GS.shape[1], np.int64), np.zeros(scope_GS.shape[1], np.int64)
+    scope_GS, _, _, _, first, groups_of = groups
+    reach_S2 = np.zeros((scope_GS.shape[1] + 1, 2), np.int64)
     fits = True
     while length:
         length -= 1
         group = queue[length]
         queued[group] = False
-        if not fits:  # only empty the queue
+        if not fits or not reaches(alive_VD, group, reach_S2, groups):  # go on, but only to empty the queue
+            fits = False
             continue
-        size, least, most = 0, 0, 0
         for place in range(scope_GS.shape[1]):
             variable = scope_GS[group, place]
             if variable < 0:
                 break
-            low, high = HUGE, -HUGE
-            for value in range(values):
-                if alive_VD[variable, value]:
-                    low = min(low, weights_GSD[group, place, value])
-                    high = max(high, weights_GSD[group, place, value])
-            least_S[place], most_S[place] = low, high
-            least, most, size = least + low, most + high, size + 1
-        if least > upper_G[group] or most < lower_G[group]:
-            fits = False
-            continue
-        if most <= upper_G[group] and least >= lower_G[group]:
-            continue
-        for place in range(size):
-            variable, changed, left = scope_GS[group, place], False, 0
-            for value in range(values):
-                if not alive_VD[variable, value]:
-                    continue
-                weight = weights_GSD[group, place, value]
-                above = least - least_S[place] + weight > upper_G[group]
-                if above or most - most_S[place] + weight < lower_G[group]:
-                    alive_VD[variable, value] = False
-                    changed = True
-                else:
-                    left += 1
+            removed, left = prune(alive_VD, group, place, reach_S2, groups)
             fits = fits and left > 0
-            if changed:
-                for number in range(first[variable], first[variable + 1]):
-                    other = groups_of[number]
-                    if not queued[other]:
-                        queue[length] = other
-                        queued[other] = True
-                        length += 1
+            if not removed:
+                continue
+            for number in range(first[variable], first[variable + 1]):
+                other = groups_of[number]
+                if not queued[other]:
+                    queue[length] = other
+                    queued[other] = True
+                    length += 1
     return fits
+
+
+@jit
+def reaches(alive_VD: BoolArray, group: int, reach_S2: IntArray, groups: Groups) -> bool:
+    """Whether a group's sum can be within its bounds; `reach_S2` gets what each variable adds at least and at most.
+
+    Its last row is the sum of the others.
+    """
+    scope_GS, weights_GSD, lower_G, upper_G, _, _ = groups
+    least, most = 0, 0
+    for place in range(scope_GS.shape[1]):
+        variable = scope_GS[group, place]
+        if variable < 0:
+            break
+        low, high = HUGE, -HUGE
+        for value in range(alive_VD.shape[1]):
+            if alive_VD[variable, value]:
+                low = min(low, weights_GSD[group, place, value])
+                high = max(high, weights_GSD[group, place, value])
+        reach_S2[place, 0], reach_S2[place, 1] = low, high
+        least, most = least + low, most + high
+    reach_S2[-1, 0], reach_S2[-1, 1] = least, most
+    return bool(least <= upper_G[group] and most >= lower_G[group])
+
+
+@jit
+def prune(alive_VD: BoolArray, group: int, place: int, reach_S2: IntArray, groups: Groups) -> tuple[int, int]:
+    """Remove the values of a variable that the others of its group cannot make up for: how many, and how many stay."""
+    scope_GS, weights_GSD, lower_G, upper_G, _, _ = groups
+    variable = scope_GS[group, place]
+    least, most = reach_S2[-1, 0] - reach_S2[place, 0], reach_S2[-1, 1] - reach_S2[place, 1]
+    removed, left = 0, 0
+    for value in range(alive_VD.shape[1]):
+        if alive_VD[variable, value]:
+            weight = weights_GSD[group, place, value]
+            if least + weight > upper_G[group] or most + weight < lower_G[group]:
+                alive_VD[variable, value] = False
+                removed += 1
+            else:
+                left += 1
+    return removed, left
 
 
 @jit

@@ -96,7 +96,11 @@ class Sum:
         """Add another sum, a number of times."""
         self.constant += factor * other.constant
         for variable, worth_D in other.terms.items():
-            self.terms[variable] = self.terms.get(variable, np.zeros_like(worth_D)) + factor * worth_D
+            self.add_term(variable, factor * worth_D)
+
+    def add_term(self, variable: int, worth_D: IntArray) -> None:
+        """Add what a variable's values are worth (D,)."""
+        self.terms[variable] = self.terms.get(variable, np.zeros_like(worth_D)) + worth_D
 
 
 def separable(expression: Any, domain: Domain) -> Sum | None:
@@ -106,7 +110,7 @@ def separable(expression: Any, domain: Domain) -> Sum | None:
     one = domain.unary(expression)
     if one is not None:
         total = Sum()
-        total.terms[one[0]] = one[1]
+        total.add_term(*one)
         return total
     total = Sum()
     parts = list(_summands(expression))
