@@ -11,7 +11,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -37,7 +37,8 @@ CONTENT = f"puzzle,solution\n{ROWS}"
 
 
 def same(a: NumpyBatch, b: NumpyBatch) -> bool:
-    return all((getattr(a, field.name) == getattr(b, field.name)).all() for field in fields(a))
+    ours, theirs = a.arrays(), b.arrays()
+    return ours.keys() == theirs.keys() and all((ours[name] == theirs[name]).all() for name in ours)
 
 
 def classes(batch: NumpyBatch, box: int = 3) -> set[bytes]:
