@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from itertools import product
 from pathlib import Path
@@ -118,6 +119,25 @@ def test_says_what_the_model_says(what: str) -> None:
     assert all(group.learned for group in problem.groups) == learned
 
 
+@pytest.mark.parametrize("name", ["or", "sum", "alldifferent"])
+def test_variables_may_be_called_anything(name: str) -> None:
+    b = cp.cpm_array([cp.boolvar(name=name), cp.boolvar(name="other")])
+    agrees(cp.Model(b[0] | b[1], ~b[0]), b)
+    agrees(cp.Model(b[0], ~(b[0] & ~b[1]), ~cp.any([b[0] & False, ~b[0]])), b)
+
+
+def test_what_cpmpy_stumbles_over_is_told() -> None:
+    b = cp.cpm_array([cp.boolvar(name="not"), cp.boolvar(name="other")])
+    with pytest.raises(InvalidInput, match="test: CPMpy cannot solve the model"):
+        stated(cp.Model(b[0] | b[1]), b)
+
+
+def test_the_docstring_is_right() -> None:
+    from mull.problems import stated as module
+
+    assert doctest.testmod(module) == (0, 4)
+
+
 def test_all_different_counts_exactly_where_values_are_as_many() -> None:
     x = integers(3)
     assert {(group.lower, group.upper) for group in stated(cp.Model(cp.AllDifferent(x)), x).groups} == {(1, 1)}
@@ -216,12 +236,16 @@ def test_random_models(model_and_variables: tuple[Any, Any]) -> None:
 def bad_statements() -> dict[str, tuple[Any, Any, str]]:
     x, y, b = integers(), cp.intvar(0, 3, name="y"), cp.boolvar(shape=3, name="b")
     mixed = cp.cpm_array([x[0], y])
+    empty = cp.intvar(0, 2, shape=2, name="e")
+    for variable in empty:
+        variable.lb = 3
     large = cp.intvar(0, 9, shape=40, name="z")
     return {
         "no array": (cp.Model(), y, "are a CPMpy array"),
         "expressions": (cp.Model(), x + 1, "are a CPMpy array"),
         "no variables": (cp.Model(), x[:0], "at least one variable"),
         "two domains": (cp.Model(), mixed, "all variables have one domain, not 0..2 and 0..3"),
+        "empty domain": (cp.Model(), empty, r"domain 3\.\.2 is empty"),
         "twice": (cp.Model(), cp.cpm_array([x[0], x[0]]), "stands twice"),
         "no model": (x[0] == 1, x, "is a cpmpy.Model, not Comparison"),
         "objective": (cp.Model(x[0] == 1, minimize=x[0]), x, "has an objective"),

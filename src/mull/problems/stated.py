@@ -4,7 +4,7 @@
 one, over the values 0..2, are groups of atoms (variable * 3 + value) with bounds:
 
     >>> differ = tuple(Group("a != b", (value, 3 + value), 0, 1) for value in range(3))
-    >>> budget = Group("a + b <= 1", (1, 2, 4, 5), 0, 1, weights=(1, 2, 1, 2))
+    >>> budget = Group("a + b <= 1", (1, 2, 4, 5), 0, 1, weights=(1, 2, 1, 2), learned=False)
     >>> problem = Stated("pair", shape=(2,), values=3, groups=(*differ, budget))
     >>> problem.check(problem.parse("..").inputs[None], np.array([[0, 1]]))
     array([ True])

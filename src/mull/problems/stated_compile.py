@@ -27,7 +27,7 @@ from cpmpy.expressions.utils import flatlist, is_num
 from mull.constraints import BoolArray
 from mull.errors import InvalidInput
 from mull.problems.stated import Group, Stated
-from mull.problems.stated_terms import Domain, Sum, clause, conjuncts, separable, short
+from mull.problems.stated_terms import Domain, Sum, clause, conjuncts, operator, separable, short
 
 COMBINATIONS = 100_000
 """Most combinations of values that are tried for one constraint."""
@@ -55,7 +55,11 @@ def from_cpmpy(
         raise InvalidInput(f"{name}: {error}") from None
     shape = tuple(int(size) for size in variables.shape)
     problem = Stated(name, shape, domain.values, domain.first, groups, givens, one_solution)
-    if not model.solve(time_limit=SATISFIABLE_SECONDS) and model.status().exitstatus.name == "UNSATISFIABLE":
+    try:
+        solved = model.solve(time_limit=SATISFIABLE_SECONDS)
+    except Exception as error:  # of many kinds; all of them mean that the statement is of no use
+        raise InvalidInput(f"{name}: CPMpy cannot solve the model: {short(error)}") from error
+    if not solved and model.status().exitstatus.name == "UNSATISFIABLE":
         raise InvalidInput(f"{name}: the model has no solution")
     return problem
 
@@ -81,7 +85,7 @@ def _compile(constraint: Any, domain: Domain) -> Iterator[Group]:
 
 
 def _all_different(part: Any, scope: list[int], domain: Domain) -> list[Group] | None:
-    if part.name != "alldifferent":
+    if operator(part) != "alldifferent":
         return None
     terms = [domain.unary(arg) for arg in part.args]
     known = [term for term in terms if term is not None]
@@ -114,7 +118,7 @@ def _implied(part: Any, scope: list[int], domain: Domain) -> list[Group] | None:
     With n conditions, c of them true, T <= upper becomes T + (most - upper) * (c - n) <= upper: nothing is demanded
     where c < n. The same, with what T is at least, for T >= lower.
     """
-    if part.name != "->":
+    if operator(part) != "->":
         return None
     unless, limited = clause(part.args[0], domain, positive=False), _limited(part.args[1], domain)
     if unless is None or limited is None:
@@ -143,7 +147,7 @@ def _relaxed(total: Sum, unless: Masks, factor: int) -> Sum:
 
 def _limited(part: Any, domain: Domain) -> tuple[Sum, int | None, int | None] | None:
     """A comparison of sums as one sum, and its least and greatest value (None: without)."""
-    if getattr(part, "name", "") not in ("==", "<=", "<", ">=", ">"):
+    if operator(part) not in ("==", "<=", "<", ">=", ">"):
         return None
     left, right = (separable(side, domain) for side in part.args)
     if left is None or right is None:

@@ -83,7 +83,7 @@ class Search:
 @jit
 def propagate(alive_VD: BoolArray, queue: IntArray, queued: BoolArray, length: int, groups: Groups) -> bool:
     """Remove what the queued groups rule out, and what follows; False if a variable or a group has nothing left."""
-    scope_GS, _, _, _, first, groups_of = groups
+    scope_GS, _, lower_G, upper_G, first, groups_of = groups
     reach_S2 = np.zeros((scope_GS.shape[1] + 1, 2), np.int64)
     fits = True
     while length:
@@ -93,6 +93,8 @@ def propagate(alive_VD: BoolArray, queue: IntArray, queued: BoolArray, length: i
         if not fits or not reaches(alive_VD, group, reach_S2, groups):  # go on, but only to empty the queue
             fits = False
             continue
+        if reach_S2[-1, 0] >= lower_G[group] and reach_S2[-1, 1] <= upper_G[group]:
+            continue  # whatever its variables become
         for place in range(scope_GS.shape[1]):
             variable = scope_GS[group, place]
             if variable < 0:

@@ -14,7 +14,7 @@ import numpy as np
 from cpmpy.exceptions import CPMpyException
 from cpmpy.expressions.core import BoolVal, Expression
 from cpmpy.expressions.utils import argval, is_num
-from cpmpy.expressions.variables import NDVarArray, _BoolVarImpl, _IntVarImpl
+from cpmpy.expressions.variables import NDVarArray, _BoolVarImpl, _IntVarImpl, _NumVarImpl
 from cpmpy.transformations.get_variables import get_variables
 
 from mull.constraints import BoolArray, IntArray
@@ -126,7 +126,7 @@ def separable(expression: Any, domain: Domain) -> Sum | None:
 
 def _summands(expression: Any) -> Iterator[tuple[int, Any]]:
     """What an expression adds up, with factors; nothing if it is no sum."""
-    name, args = expression.name, expression.args
+    name, args = operator(expression), expression.args
     if name == "sum":
         yield from ((1, part) for part in args)
     elif name == "wsum":
@@ -143,9 +143,15 @@ def _summands(expression: Any) -> Iterator[tuple[int, Any]]:
         yield from ((1, part == int(value)) for part in args[0] for value in sorted(set(args[1])))
 
 
+def operator(expression: Any) -> str:
+    """What an expression does with its arguments; empty for variables and numbers, whatever they are called."""
+    is_operation = isinstance(expression, Expression) and not isinstance(expression, _NumVarImpl)
+    return expression.name if is_operation else ""
+
+
 def conjuncts(expression: Any, positive: bool = True) -> Iterator[Any]:
     """The conditions that hold together if an expression does, or, where not `positive`, if it does not."""
-    name = getattr(expression, "name", "")
+    name = operator(expression)
     if name == "not":
         yield from conjuncts(expression.args[0], not positive)
     elif name == ("and" if positive else "or"):
@@ -157,13 +163,15 @@ def conjuncts(expression: Any, positive: bool = True) -> Iterator[Any]:
     elif name == "->":
         condition, result = expression.args
         yield from (condition.implies(part) for part in conjuncts(result))
+    elif positive:
+        yield expression
     else:
-        yield expression if positive else ~expression
+        yield ~expression if isinstance(expression, Expression) else not expression
 
 
 def clause(expression: Any, domain: Domain, positive: bool = True) -> dict[int, BoolArray] | None:
     """An expression as "one of these is true": the values (D,) of each variable that make it so; None if it is not."""
-    name = getattr(expression, "name", "")
+    name = operator(expression)
     if name == "not":
         return clause(expression.args[0], domain, not positive)
     one = domain.unary(expression)
