@@ -11,6 +11,7 @@ import pytest
 from mull.cli import main
 from mull.data import sets
 from mull.errors import InvalidInput
+from mull.own import load_problem
 from mull.problem import Instance
 from mull.problems import problem_from_dict, problem_to_dict
 from mull.problems.examples import Examples, infer
@@ -78,6 +79,21 @@ def test_bad_files_get_one_line(content: str, message: str, tmp_path: Path, caps
     error = capsys.readouterr().err
     assert message in error and len(error.splitlines()) == 1
     assert main(["fit", str(tmp_path / "none.csv")]) == 2
+
+
+def test_rules_are_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = f"{root / 'examples' / 'latin_square.py'}:LatinSquare"
+    assert main(["data", "latin-4x4_train", "--count", "40", "--problem", source, "--out", "mine.csv"]) == 0
+    problem = load_problem(source)
+    batch = sets.load("mine.csv@train", own=problem)
+    assert sets.problem_of("mine.csv@train", problem) is problem
+    assert problem.check(batch.inputs, batch.solution).all()
+    lines = Path("mine.csv").read_text().splitlines()
+    first, rest = lines[1].split(",")[1][0], lines[1].split(",")[1][1:]
+    Path("wrong.csv").write_text("\n".join([lines[0], f"................,{int(first) % 4 + 1}{rest}", *lines[2:]]))
+    with pytest.raises(InvalidInput, match=r"line 2: the solution is wrong: it breaks"):
+        sets.load("wrong.csv@train", own=problem)
 
 
 def test_parts_share_no_problem(tmp_path: Path) -> None:

@@ -201,13 +201,15 @@ def fit(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Seed of everything random.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")] = None,
+    problem: Own = None,
 ) -> None:
-    """Train a model on examples alone, and report on rows that were held out."""
+    """Train a model on examples, and report on rows that were held out; rules are optional."""
     from mull.fit import fit as run
     from mull.progress import reporting
 
+    changes, own = (settings or []) + ([] if seed is None else [f"seed={seed}"]), _own(problem)
     with reporting() as report:
-        run(examples, out, device, (settings or []) + ([] if seed is None else [f"seed={seed}"]), report)
+        run(examples, out, device, changes, report, own)
 
 
 @app.command("eval")

@@ -89,7 +89,7 @@ def problem_of(name: str, own: Problem | None = None) -> Problem:
     if name in VISUAL:
         return VISUAL[name].problem
     if examples.is_examples(name):
-        return examples.problem_of(name)
+        return examples.problem_of(name, own)
     problem, _, split = name.rpartition("_")
     if problem not in PROBLEMS or split not in SPLITS:
         raise unknown("data set", name, names())
@@ -120,7 +120,7 @@ def load(
     if name in VISUAL:
         return _visual(VISUAL[name], count, seed)
     if examples.is_examples(name):
-        batch = examples.load(name)
+        batch = examples.load(name, own)
         return batch if count is None else batch[_sample(len(batch), name, count, seed)]
     split = name.rpartition("_")[2]
     return _generated(problem, split, count or GENERATED_ROWS[split], seed, workers)

@@ -179,6 +179,11 @@ def read_puzzles(path: str | Path, problem: Problem | None = None) -> NumpyBatch
             problem = guess_problem(table.column("puzzle")[0])
         except InvalidInput as error:
             raise table.error(0, error) from error
+    return checked(table, problem)
+
+
+def checked(table: Table, problem: Problem) -> NumpyBatch:
+    """The rows as instances whose solutions break no rule; the first that does is told."""
     batch = to_batch(table, problem)
     for start in range(0, len(batch), CHECKED_AT_ONCE):
         rows = batch[start : start + CHECKED_AT_ONCE]
