@@ -126,10 +126,14 @@ def test_variables_may_be_called_anything(name: str) -> None:
     agrees(cp.Model(b[0], ~(b[0] & ~b[1]), ~cp.any([b[0] & False, ~b[0]])), b)
 
 
-def test_what_cpmpy_stumbles_over_is_told() -> None:
-    b = cp.cpm_array([cp.boolvar(name="not"), cp.boolvar(name="other")])
-    with pytest.raises(InvalidInput, match="test: CPMpy cannot solve the model"):
-        stated(cp.Model(b[0] | b[1]), b)
+def test_what_cpmpy_stumbles_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(self: Any, **options: Any) -> bool:
+        raise AttributeError("no such\nthing")
+
+    monkeypatch.setattr(cp.Model, "solve", stumble)
+    x = integers()
+    with pytest.raises(InvalidInput, match="test: CPMpy cannot solve the model: no such thing"):
+        stated(cp.Model(x[0] == 1), x)
 
 
 def test_the_docstring_is_right() -> None:
