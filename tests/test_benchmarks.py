@@ -56,6 +56,13 @@ def test_the_losses_speed_script_runs(root: Path, tmp_path: Path) -> None:
     assert ratios["cross entropy"] == 1 and ratios["cardinality"] > 0
 
 
+def test_the_table_of_constraint_losses_runs(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "constraints.json"
+    command = [sys.executable, "benchmarks/tables/constraints.py", "--quick", "--out", str(out)]
+    subprocess.run([*command, "--runs", str(tmp_path / "runs")], cwd=root, check=True, capture_output=True)
+    assert list(json.loads(out.read_text())["rows"]) == ["none", "attention", "cardinality", "both"]
+
+
 def test_the_generator_speed_script_runs(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "speed.json"
     command = [sys.executable, "benchmarks/speed/generate.py", "--quick", "--out", str(out)]

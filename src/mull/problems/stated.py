@@ -103,6 +103,12 @@ class Stated(Problem):
     def variables(self) -> Variables:
         return Variables(self.shape, self.values)
 
+    def canonical(self, instance: Instance) -> bytes:
+        """The solution, where there is only one: no two splits share a solved board, however much of it is given."""
+        if self.one_solution and instance.solution is not None:
+            return instance.solution.astype(np.int16).tobytes()
+        return super().canonical(instance)
+
     def input_kind(self) -> Tokens:
         return Tokens(vocabulary=self.values + 1)
 

@@ -1,0 +1,94 @@
+"""The table "Effect of adding constraint losses": 9k RRN puzzles, with and without the losses on constraints.
+
+Four trainings of `sudoku-rrn-9k.paper` that differ in the weights of the losses alone (the paper's weights), then the
+RRN test boards at T=32 and 64. Models are chosen on validation boards.
+
+    python benchmarks/tables/constraints.py              # writes benchmarks/results/constraints.json; minutes on a GPU
+    python benchmarks/tables/constraints.py --resume     # goes on with trainings that were interrupted
+    python benchmarks/tables/constraints.py --quick      # seconds, 4x4 boards; for the tests
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mull import checkpoint
+from mull.data import sets
+from mull.evaluate import evaluate
+from mull.files import write_text
+from mull.models.recurrent_transformer import RecurrentTransformer
+from mull.provenance import provenance
+from mull.recipes import Recipe, get_recipe, override
+from mull.runtime import TorchRuntime
+from mull.train import train
+
+RESULTS = Path(__file__).parents[1] / "results"
+LOSSES = {
+    "none": [],
+    "attention": ["attention=1"],
+    "cardinality": ["cardinality=1", "fixed_bounds_only=true"],
+    "both": ["cardinality=0.5", "fixed_bounds_only=true", "attention=0.5"],
+}
+"""Settings of each row; the paper's alpha and beta for textual Sudoku."""
+QUICK = ["updates=3", "batch=8", "width=16", "recurrences=2", "validate_every=3", "validate_steps=2"]
+QUICK += ["train.count=20", "valid.count=10", "test.count=10"]
+
+
+def trained(recipe: Recipe, out: Path, device: torch.device, resume: bool) -> tuple[TorchRuntime, dict[str, Any]]:
+    """The model that did best on validation boards, and what is known about it; finished trainings are not repeated."""
+    checkpointed = out / "checkpoint.safetensors"
+    if not (resume and checkpointed.exists() and checkpoint.load(checkpointed)[1]["step"] == recipe.training.updates):
+        train(recipe, out, str(device), resume=resume and checkpointed.exists())
+    tensors, about = checkpoint.load(out / "best.safetensors")
+    model = RecurrentTransformer(recipe.problem, recipe.model)
+    checkpoint.load_weights(model, tensors, str(out))
+    return TorchRuntime(model.eval(), recipe.problem, device=device), about
+
+
+def row(recipe: Recipe, out: Path, device: torch.device, resume: bool, steps: list[int]) -> dict[str, Any]:
+    """One row of the table."""
+    runtime, about = trained(recipe, out, device, resume)
+    test = sets.load(recipe.test.name, recipe.test.count, seed=recipe.seed)
+    scores = evaluate(runtime, test, steps, batch_size=runtime.batch)
+    fewest = min(scores["by_givens"], key=int)
+    return {
+        "right": {step: found["right"] for step, found in scores["steps"].items()},
+        "fewest_givens": {"givens": int(fewest), **scores["by_givens"][fewest]},
+        "instances": scores["instances"],
+        "valid_board": about["valid_board"],
+        "update": about["step"],
+        "seconds": about["seconds"],
+        "trained": about["provenance"],
+    }
+
+
+def main() -> None:
+    """Train, measure and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="key=value for all four recipes")
+    parser.add_argument("--runs", type=Path, default=Path("runs/constraints"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "constraints.json")
+    arguments = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    base = get_recipe("sudoku-4x4" if arguments.quick else "sudoku-rrn-9k.paper")
+    common, steps = (QUICK, [2, 4]) if arguments.quick else (arguments.settings, [32, 64])
+    rows = {
+        name: row(override(base, [*common, *losses]), arguments.runs / name, device, arguments.resume, steps)
+        for name, losses in LOSSES.items()
+    }
+    settings = {name: [*common, *losses] for name, losses in LOSSES.items()}
+    content = {"recipe": base.name, "settings": settings, "rows": rows, "provenance": provenance(str(device))}
+    write_text(arguments.out, json.dumps(content, indent=1) + "\n")
+    for name, found in rows.items():
+        print(name, found["right"])
+
+
+if __name__ == "__main__":
+    main()
