@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mull.errors import InvalidInput
-from mull.losses import LossWeights
+from mull.losses import LossWeights, total_loss
 from mull.models.recurrent_transformer import ModelConfig
 from mull.problem import NumpyBatch
 from mull.recipes import Data, Recipe, get_recipe, override
@@ -44,6 +44,38 @@ def test_constraints_are_learned_without_any_label() -> None:
     for _ in range(300):
         trainer.update()
     assert broken(trainer, data) < 0.85 * before
+
+
+def test_labels_of_givens_alone() -> None:
+    data = Data("sudoku-4x4_train", 10, labels="given").load(0)
+    assert (data.labelled == data.given).all() and (data.solution[~data.given] == -1).all()
+
+
+@pytest.mark.parametrize(("share", "expected"), [(None, 0.1), (0.5, 0.5), (1.0, 1.0), (0.0, 0.0)])
+def test_a_batch_has_its_share_of_labelled_rows(share: float | None, expected: float) -> None:
+    recipe = small("sudoku-4x4", LossWeights(cardinality=1), batch=64, carry=0.0, labelled_share=share)
+    recipe = replace(recipe, train=Data("sudoku-4x4_train", 200, labelled_rows=20))
+    trainer = Trainer(recipe, recipe.train.load(0), CPU)
+    rows = torch.stack([trainer._rows(64) for _ in range(30)])
+    assert rows.min() >= 0 and rows.max() < 200
+    found = (rows < 20).float().mean(dim=1)
+    assert abs(found.mean() - expected) < 0.03
+    if share is not None:
+        assert (found == expected).all()
+
+
+def test_constraint_weights_rise() -> None:
+    recipe = small("sudoku-4x4", LossWeights(supervised=0, cardinality=1), constraint_warmup=4, carry=0.0)
+    trainer = Trainer(recipe, Data("sudoku-4x4_train", 16).load(0), CPU)
+    scales = []
+    for _ in range(6):
+        trainer.update()
+        scales.append(trainer.constraints.item())
+    assert scales == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    batch = trainer.data[torch.arange(4)]
+    trace = trainer.model(batch.inputs, 2)
+    whole, half = (total_loss(trace, batch, recipe.problem, recipe.loss, scale)[0] for scale in (1.0, 0.5))
+    torch.testing.assert_close(half, whole / 2)
 
 
 EVERYTHING = [

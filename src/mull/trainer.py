@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -109,7 +110,8 @@ class Trainer:
             self.model.compile_step()
         if world > 1:
             self.module = DistributedDataParallel(self.model)
-        self.lr, self.ema_weight = torch.zeros((), device=device), torch.zeros((), device=device)
+        # Numbers that change from update to update are tensors, since a captured graph reads them anew each time.
+        self.lr, self.ema_weight, self.constraints = (torch.zeros((), device=device) for _ in range(3))
         self.optimiser = self._optimiser()
         if recipe.loss.needs_bounds:
             data = with_bounds(recipe.problem, data)
@@ -136,6 +138,7 @@ class Trainer:
         training = self.recipe.training
         self.lr.fill_(schedule(self.step, training))
         self.ema_weight.fill_(1 - min(training.ema, (1 + self.step) / (10 + self.step)))
+        self.constraints.fill_(min(1.0, (self.step + 1) / max(1, training.constraint_warmup)))
         if self._run is None:
             self._run = self._capture() if self.graphed else self._update
         self._run()
@@ -146,7 +149,7 @@ class Trainer:
         batch, resume = self._draw()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             trace: Trace = self.module(batch.inputs, training.recurrences, resume, watch_VV=self.watch_VV)
-        loss, terms = total_loss(trace, batch, self.recipe.problem, self.recipe.loss)
+        loss, terms = total_loss(trace, batch, self.recipe.problem, self.recipe.loss, self.constraints)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
@@ -165,14 +168,24 @@ class Trainer:
         """A batch for this process: its share of one that all processes draw alike."""
         size = self.recipe.training.batch
         mine = slice(self.rank, None, self.world)
-        rows = torch.randint(len(self.data), (size,), generator=self.draws, device=self.device)
-        batch = self.data[rows]
+        batch = self.data[self._rows(size)]
         if self.augment is not None:
             batch = self.augment(batch, self.draws)
         if self.slots is None:
             return batch[mine], None
         chance = torch.rand(size, generator=self.draws, device=self.device)
         return self.slots.refill(batch[mine], chance[mine])
+
+    def _rows(self, size: int) -> Tensor:
+        """Rows for a batch: any, or as many labelled ones as the recipe says and others for the rest."""
+        training, labelled, total = self.recipe.training, self.recipe.train.labelled_rows, len(self.data)
+        places: dict[str, Any] = {"generator": self.draws, "device": self.device}
+        if training.labelled_share is None or labelled is None or not 0 < labelled < total:
+            return torch.randint(total, (size,), **places)
+        first = round(training.labelled_share * size)
+        parts = torch.randint(labelled, (first,), **places), torch.randint(labelled, total, (size - first,), **places)
+        order = torch.rand(size, **places).argsort()  # any order, so that processes share both kinds
+        return torch.cat(parts)[order]
 
     def _average(self) -> None:
         averaged: list[Tensor] = [parameter.data for parameter in self.ema.parameters()]

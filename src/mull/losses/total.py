@@ -17,9 +17,12 @@ from mull.problem import Batch, Problem
 
 
 def total_loss(
-    trace: Trace, batch: Batch[Tensor], problem: Problem, weights: LossWeights
+    trace: Trace, batch: Batch[Tensor], problem: Problem, weights: LossWeights, constraints: Tensor | float = 1.0
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The weighted sum to minimise, and its terms by name. What has weight 0 is not computed."""
+    """The weighted sum to minimise, and its terms by name. What has weight 0 is not computed.
+
+    `constraints` scales all terms but the supervised one: a schedule of their weights.
+    """
     logits = trace.logits_SLBVD[-1:, -1:] if weights.last_step_only else trace.logits_SLBVD
     estimator, terms = weights.estimator, dict[str, Tensor]()
     if weights.supervised:
@@ -34,7 +37,9 @@ def total_loss(
         terms["path"] = path(logits, batch, problem, weights.path_label_free, estimator)
     if weights.clste:
         terms["clste"] = clste(logits, batch, problem, weights.clste_first_step, estimator)
-    total = sum((getattr(weights, name) * term for name, term in terms.items()), logits.new_zeros(()))
+    total = logits.new_zeros(())
+    for name, term in terms.items():
+        total = total + getattr(weights, name) * term * (1.0 if name == "supervised" else constraints)
     if trace.given_BV is not None:  # reaches the layer that tells it alone, so its weight would change nothing
         terms["given"] = F.binary_cross_entropy_with_logits(trace.given_BV.float(), batch.given.float())
         total = total + terms["given"]

@@ -23,7 +23,8 @@ class Data:
     name: str
     count: int | None = None
     labels: str = "all"
-    """Which labels may be used: `all`, or `unknown`: those of variables that are not given (ungrounded)."""
+    """Which labels may be used: `all`; `unknown`: those of variables that are not given (ungrounded); `given`: those of
+    given variables alone, which the inputs state anyway (learning from constraints without any label)."""
     labelled_rows: int | None = None
     """Only the first so many instances have labels; the others are for constraint losses (semi-supervised)."""
 
@@ -36,7 +37,7 @@ class Data:
     def load(self, seed: int, own: Problem | None = None) -> NumpyBatch:
         """The data, of a problem that is not in the list too; labels that may not be used are not there at all."""
         batch = sets.load(self.name, self.count, seed=seed, own=own)
-        hidden = batch.given & (self.labels == "unknown")
+        hidden = (batch.given & (self.labels == "unknown")) | (~batch.given & (self.labels == "given"))
         if self.labelled_rows is not None:
             hidden = hidden | (np.arange(len(batch)) >= self.labelled_rows)[:, None]
         return withhold(batch, hidden) if hidden.any() else batch
@@ -48,7 +49,7 @@ def withhold(batch: NumpyBatch, hidden: BoolArray) -> NumpyBatch:
     return replace(batch, solution=np.where(labelled, batch.solution, UNKNOWN), labelled=labelled)
 
 
-LABELS = ("all", "unknown")
+LABELS = ("all", "unknown", "given")
 AUGMENTS = ("none", "geometric", "all")
 
 
@@ -73,6 +74,10 @@ class Training:
     """Decay of the averaged weights that are validated and kept; warmed up, since a slow average ruins short runs."""
     augment: str = "none"
     """Symmetries drawn for every instance: `none`, `geometric` (moving variables) or `all` (relabelling values too)."""
+    labelled_share: float | None = None
+    """Share of a batch that is drawn from the labelled rows (see `Data.labelled_rows`); None: all rows alike."""
+    constraint_warmup: int = 0
+    """Updates over which the weights of constraint losses rise from 0."""
     carry: float = 0.0
     """Share of the batch that keeps its puzzle and detached state for the next update, to train on late states."""
     reset_solved: float = 0.2
@@ -96,8 +101,8 @@ class Training:
         for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} is at least 1, not {getattr(self, name)}")
-        for name in ("carry", "ema", "reset_solved", "reset_unsolved"):
-            if not 0 <= getattr(self, name) <= 1:
+        for name in ("carry", "ema", "reset_solved", "reset_unsolved", "labelled_share"):
+            if not 0 <= (getattr(self, name) or 0.0) <= 1:
                 raise InvalidInput(f"{name} is between 0 and 1, not {getattr(self, name)}")
 
 
