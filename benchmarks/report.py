@@ -16,7 +16,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", *sorted((ROOT / "docs" / "problems").glob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs" / "results.md",
+    ROOT / "docs" / "own_problem.md",
+    *sorted((ROOT / "docs" / "problems").glob("*.md")),
+)
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
 
 PAPER_RRN = {"64": (99.5, 96.7)}
@@ -203,6 +208,18 @@ def embed_speed() -> str:
     return "\n".join([*lines, "", about])
 
 
+def binairo() -> str:
+    """From the rules of Binairo in CPMpy to a model: how long, and how good on boards it never saw."""
+    ours, run = result("binairo-6x6.test"), result("binairo-6x6.train")
+    steps = str(run["recipe"]["training"]["validate_steps"])
+    return (
+        f"`{run['provenance']['command']}` took {run['rows'][-1]['seconds'] / 60:.0f} minutes "
+        f"({run['provenance']['hardware']}); the model ({ours['parameters']:,} parameters) solves "
+        f"**{100 * ours['steps'][steps]['right']:.1f} %** of {ours['instances']:,} puzzles at T={steps}, whose solved "
+        "boards are none of those that it was trained on."
+    )
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "rrn-accuracy": rrn_accuracy,
     "by-givens": by_givens,
@@ -213,6 +230,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "models": models,
     "visual": visual,
     "embed-speed": embed_speed,
+    "binairo": binairo,
 }
 
 

@@ -9,7 +9,7 @@ from mull.errors import InvalidInput
 from mull.export import export_model
 from mull.problem import Problem
 from mull.recipes import override
-from mull.recipes.fitted import fitted
+from mull.recipes.own import fitted
 from mull.scoring import evaluate_model
 from mull.train import Reporter, train
 

@@ -1,6 +1,8 @@
-"""The recipe for any problem that mull does not know: sizes by the number of variables, data from its generator."""
+"""Recipes for problems that mull does not know: sizes by the number of variables, data generated or from a file."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from mull.models.recurrent_transformer import ModelConfig
 from mull.problem import Problem
@@ -35,4 +37,18 @@ def own_recipe(problem: Problem) -> Recipe:
             validate_every=100 if small else 500,
             validate_steps=32,
         ),
+    )
+
+
+def fitted(problem: Problem, file: str) -> Recipe:
+    """The same for a file of examples: train, choose and test on its parts; dropout, since rows may be few."""
+    base = own_recipe(problem)
+    return replace(
+        base,
+        name=f"{problem.name}.fit",
+        description=f"the examples of {file}",
+        train=Data(f"{file}@train"),
+        valid=Data(f"{file}@valid"),
+        test=Data(f"{file}@test"),
+        model=replace(base.model, dropout=0.05),
     )
