@@ -51,6 +51,9 @@ EXAMPLES = {
 """Models to draw at work, each on the first instance of a test set; of SP4, the first with the longest path."""
 
 
+CONSTRAINT_LOSSES = ("cardinality", "attention", "path", "clste")
+
+
 def result(name: str) -> dict[str, Any]:
     """A result file's content."""
     content: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
@@ -112,11 +115,21 @@ def speed() -> str:
     )
 
 
+def knowledge(recipe: dict[str, Any]) -> str:
+    """Which labels a training had, and which losses on constraints."""
+    labels = {"all": "all", "unknown": "not of givens", "given": "of givens alone"}[
+        recipe["train"].get("labels", "all")
+    ]
+    weights = [f"{name} {recipe['loss'][name]:g}" for name in CONSTRAINT_LOSSES if recipe["loss"].get(name)]
+    return ", ".join([labels, *weights])
+
+
 def trainings() -> str:
     """Every training with a result file: setting, time and validation accuracy."""
     lines = [
-        "| file | recipe | updates | batch | symmetries | embedding std | best on validation | at update | minutes |",
-        "|---" * 9 + "|",
+        "| file | recipe | updates | batch | labels | symmetries | embedding std | best on validation | at update "
+        "| minutes |",
+        "|---" * 10 + "|",
     ]
     for path in sorted(RESULTS.glob("*.train.json")):
         run = json.loads(path.read_text())
@@ -128,6 +141,7 @@ def trainings() -> str:
             recipe["name"],
             f"{run['rows'][-1]['step']:,.0f} of {recipe['training']['updates']:,}",
             f"{recipe['training']['batch']:,}",
+            knowledge(recipe),
             recipe["training"]["augment"],
             "paper's" if std is None else str(std),
             f"{100 * best['valid_board']:.2f} %",
