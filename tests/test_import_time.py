@@ -13,7 +13,20 @@ import pytest
 from mull import hub
 from tiny import BOARD, OTHER, puzzle, write_tiny
 
-HEAVY = ("torch", "numba", "cpmpy", "ortools", "matplotlib", "onnx", "safetensors", "pandas", "rich", "scipy", "PIL")
+HEAVY = (
+    "torch",
+    "numba",
+    "cpmpy",
+    "ortools",
+    "matplotlib",
+    "onnx",
+    "safetensors",
+    "pandas",
+    "rich",
+    "scipy",
+    "PIL",
+    "http",
+)
 BLOCKER = f"""
 import sys
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import os
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 TIMEOUT_S = 60
@@ -18,6 +15,9 @@ def data_folder() -> Path:
 
 def fetch(url: str) -> bytes:
     """The content at a public address; raises OSError."""
+    import http.client  # here, since solving never fetches and these take 20 ms to import
+    import urllib.request
+
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
             content: bytes = answer.read()
@@ -28,6 +28,8 @@ def fetch(url: str) -> bytes:
 
 def one_line(error: BaseException) -> str:
     """What went wrong, without the wrapping of the libraries in between."""
+    import urllib.error
+
     bare = isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError)
     reason = getattr(error, "reason", error) if bare else error
     return " ".join(str(reason).split()) or type(reason).__name__

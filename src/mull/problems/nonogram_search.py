@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, IntArray
 from mull.errors import InvalidInput
+from mull.problems.compiled import jit
 from mull.problems.nonogram_runs import runs_of
-from mull.problems.sudoku_solver import jit
 
 BROKEN, OPEN, DONE = -1, 0, 1
 ATTEMPTS = 100_000

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mull.constraints import BoolArray, IntArray, Weighted
 from mull.errors import UserError
-from mull.problems.sudoku_solver import jit, shuffle
+from mull.problems.compiled import jit, shuffle
 
 FIRST_NODES = 200
 """Nodes of the first search for a solution; every restart may take half as many again."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mull.constraints import IntArray
-from mull.problems.sudoku_solver import jit
+from mull.problems.compiled import jit
 
 ORDERS = np.array(list(permutations(range(3))), np.int64)
 

@@ -21,14 +21,12 @@ from numpy.typing import NDArray
 
 from mull.constraints import IntArray
 from mull.errors import InvalidInput
+from mull.problems.compiled import draw, jit, shuffle
 from mull.problems.sudoku_canonical import canonical, canonical_many
 from mull.problems.sudoku_solver import (
     count_solutions,
-    draw,
-    jit,
     propagate,
     search,
-    shuffle,
     solve,
     start,
     tables,

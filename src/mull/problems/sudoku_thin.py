@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mull.constraints import BoolArray, IntArray
-from mull.problems.sudoku_solver import count, draw, jit, propagate, search, shuffle, start
+from mull.problems.compiled import draw, jit, shuffle
+from mull.problems.sudoku_solver import count, propagate, search, start
 
 SETS = 4000
 """Unavoidable sets that are kept; then the oldest is replaced."""
