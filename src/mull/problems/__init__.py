@@ -23,6 +23,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "sudoku-16x16-simple": lambda: Sudoku(box=4, givens=LEVELS_16X16["simple"]),  # what `sudoku-16x16` generates
     "sudoku-16x16-medium": lambda: Sudoku(box=4, givens=LEVELS_16X16["medium"]),
     "sudoku-16x16-hard": lambda: Sudoku(box=4, givens=LEVELS_16X16["hard"]),
+    "sudoku-16x16-mixed": lambda: Sudoku(box=4, givens=LEVELS_16X16["mixed"]),
     "sudoku-25x25": lambda: Sudoku(box=5),
     "shortest-path": ShortestPath,
     "shortest-path-12": lambda: ShortestPath(side=12),

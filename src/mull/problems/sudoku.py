@@ -25,8 +25,9 @@ from mull.errors import InvalidInput
 from mull.problem import Instance, Problem, Symmetries, Tokens, Variables
 from mull.problems.cells import draw_cells, read_cells, write_cells
 
-LEVELS_16X16 = {"simple": (106, 116), "medium": (90, 100), "hard": (80, 89)}
-"""Numbers of givens on 16x16 boards. The means of the first two, 111 and 95, are those of the paper's data."""
+LEVELS_16X16 = {"simple": (106, 116), "medium": (90, 100), "hard": (80, 89), "mixed": (90, 160)}
+"""Numbers of givens on 16x16 boards. The means of the first two, 111 and 95, are those of the paper's data; the last is
+for training, from boards that fill themselves to `medium` ones."""
 DEFAULT_GIVENS = {2: (4, 8), 3: (24, 34), 4: LEVELS_16X16["simple"], 5: (280, 320)}
 """Numbers of givens that `generate` draws from, by box size."""
 
