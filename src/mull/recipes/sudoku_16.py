@@ -36,15 +36,17 @@ def sudoku_16_medium_paper() -> Recipe:
 
 
 def sudoku_16_best() -> Recipe:
-    """The medium boards with all symmetries, carried slots, feedback and injection."""
+    """Boards of all levels with all symmetries, carried slots, feedback and injection."""
     base = sudoku_16_medium_paper()
     return replace(
         base,
         name="sudoku-16x16.best",
-        description="16x16 boards with about 95 givens (9k), all symmetries, carried slots, feedback, injection",
+        description="16x16 boards with 90 to 160 givens (24k), all symmetries, carried slots, feedback, injection",
+        train=Data("sudoku-16x16-mixed_train", 24_000),
+        valid=Data("sudoku-16x16-mixed_valid", 500),
         model=replace(base.model, dropout=0.0, feedback=True, inject=True),
         training=Training(
-            updates=6_000,
+            updates=20_000,
             batch=128,
             recurrences=16,
             learning_rate=1e-3,
