@@ -20,6 +20,7 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "docs" / "results.md",
     ROOT / "docs" / "own_problem.md",
+    ROOT / "docs" / "losses.md",
     *sorted((ROOT / "docs" / "problems").glob("*.md")),
 )
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
@@ -49,6 +50,15 @@ EXAMPLES = {
     "mnist-mapping": "mnist_test",
 }
 """Models to draw at work, each on the first instance of a test set; of SP4, the first with the longest path."""
+
+
+PAPER_EPOCH = {
+    "cross entropy": "120 s",
+    "cardinality": "122 s",
+    "CL-STE, first recurrence": "211 s",
+    "CL-STE, all recurrences": "3,796 s",
+}
+"""The paper's cost of an epoch with each loss."""
 
 
 CONSTRAINT_LOSSES = ("cardinality", "attention", "path", "clste")
@@ -222,6 +232,18 @@ def embed_speed() -> str:
     return "\n".join([*lines, "", about])
 
 
+def losses_speed() -> str:
+    """What each loss costs: boards trained a second, and the share of the speed of cross entropy alone."""
+    got = result("losses_speed")
+    heads = [f"batch {batch} | of cross entropy" for batch in got["ratio"]]
+    lines = ["| " + " | ".join(["loss", *heads, "the paper, an epoch"]) + " |", "|---" * (2 + 2 * len(heads)) + "|"]
+    for name in next(iter(got["ratio"].values())):
+        cells = [f"{got['boards_per_s'][b][name]:,.0f} | {row[name]:.2f}" for b, row in got["ratio"].items()]
+        lines.append("| " + " | ".join([name, *cells, PAPER_EPOCH.get(name, "")]) + " |")
+    about = f"Boards trained a second, L1R32H4, bfloat16, all in one run on one {got['provenance']['hardware']}."
+    return "\n".join([*lines, "", about])
+
+
 def binairo() -> str:
     """From the rules of Binairo in CPMpy to a model: how long, and how good on boards it never saw."""
     ours, run = result("binairo-6x6.test"), result("binairo-6x6.train")
@@ -244,6 +266,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "models": models,
     "visual": visual,
     "embed-speed": embed_speed,
+    "losses-speed": losses_speed,
     "binairo": binairo,
 }
 

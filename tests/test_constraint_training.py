@@ -65,13 +65,14 @@ def test_a_batch_has_its_share_of_labelled_rows(share: float | None, expected: f
 
 
 def test_constraint_weights_rise() -> None:
-    recipe = small("sudoku-4x4", LossWeights(supervised=0, cardinality=1), constraint_warmup=4, carry=0.0)
+    schedule = {"constraint_start": 2, "constraint_warmup": 4}
+    recipe = small("sudoku-4x4", LossWeights(supervised=0, cardinality=1), carry=0.0, **schedule)
     trainer = Trainer(recipe, Data("sudoku-4x4_train", 16).load(0), CPU)
     scales = []
-    for _ in range(6):
+    for _ in range(8):
         trainer.update()
         scales.append(trainer.constraints.item())
-    assert scales == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert scales == [0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
     batch = trainer.data[torch.arange(4)]
     trace = trainer.model(batch.inputs, 2)
     whole, half = (total_loss(trace, batch, recipe.problem, recipe.loss, scale)[0] for scale in (1.0, 0.5))

@@ -35,6 +35,8 @@ LOSSES = {
     "both": ["cardinality=0.5", "fixed_bounds_only=true", "attention=0.5"],
 }
 """Settings of each row; the paper's alpha and beta for textual Sudoku."""
+COMMON = ["updates=5000", "validate_every=500", "constraint_start=2000", "constraint_warmup=1000"]
+"""For all rows. From the first update on, these losses keep a short training from learning (docs/losses.md)."""
 QUICK = ["updates=3", "batch=8", "width=16", "recurrences=2", "validate_every=3", "validate_steps=2"]
 QUICK += ["train.count=20", "valid.count=10", "test.count=10"]
 
@@ -78,7 +80,7 @@ def main() -> None:
     arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     base = get_recipe("sudoku-4x4" if arguments.quick else "sudoku-rrn-9k.paper")
-    common, steps = (QUICK, [2, 4]) if arguments.quick else (arguments.settings, [32, 64])
+    common, steps = (QUICK, [2, 4]) if arguments.quick else ([*COMMON, *arguments.settings], [32, 64])
     rows = {
         name: row(override(base, [*common, *losses]), arguments.runs / name, device, arguments.resume, steps)
         for name, losses in LOSSES.items()

@@ -51,6 +51,12 @@ def schedule(step: int, training: Training) -> float:
     return training.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
 
 
+def constraint_scale(step: int, training: Training) -> float:
+    """What the weights of constraint losses are multiplied by: 0 until they start, then up to 1."""
+    since = step - training.constraint_start
+    return 0.0 if since < 0 else min(1.0, (since + 1) / max(1, training.constraint_warmup))
+
+
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, object]]:
     """Weight decay on the matrices of linear and convolutional layers alone."""
     decayed = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear | nn.Conv2d)}
@@ -138,7 +144,7 @@ class Trainer:
         training = self.recipe.training
         self.lr.fill_(schedule(self.step, training))
         self.ema_weight.fill_(1 - min(training.ema, (1 + self.step) / (10 + self.step)))
-        self.constraints.fill_(min(1.0, (self.step + 1) / max(1, training.constraint_warmup)))
+        self.constraints.fill_(constraint_scale(self.step, training))
         if self._run is None:
             self._run = self._capture() if self.graphed else self._update
         self._run()

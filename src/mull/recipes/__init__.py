@@ -17,6 +17,8 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-rrn.paper": sudoku.sudoku_rrn_paper,
     "sudoku-rrn-9k.paper": sudoku.sudoku_rrn_9k_paper,
     "sudoku-rrn.best": sudoku.sudoku_rrn_best,
+    "sudoku-rrn-semi.paper": sudoku.sudoku_rrn_semi_paper,
+    "sudoku-rrn-semi.best": sudoku.sudoku_rrn_semi_best,
     "sudoku-16x16-simple.paper": sudoku_16.sudoku_16_simple_paper,
     "sudoku-16x16-medium.paper": sudoku_16.sudoku_16_medium_paper,
     "sudoku-16x16.best": sudoku_16.sudoku_16_best,

@@ -76,8 +76,10 @@ class Training:
     """Symmetries drawn for every instance: `none`, `geometric` (moving variables) or `all` (relabelling values too)."""
     labelled_share: float | None = None
     """Share of a batch that is drawn from the labelled rows (see `Data.labelled_rows`); None: all rows alike."""
+    constraint_start: int = 0
+    """Updates before the constraint losses count: at first there is nothing worth constraining (see docs/losses.md)."""
     constraint_warmup: int = 0
-    """Updates over which the weights of constraint losses rise from 0."""
+    """Updates over which their weights then rise from 0."""
     carry: float = 0.0
     """Share of the batch that keeps its puzzle and detached state for the next update, to train on late states."""
     reset_solved: float = 0.2

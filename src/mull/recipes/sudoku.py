@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mull.losses import LossWeights
 from mull.models.recurrent_transformer import ModelConfig
 from mull.problems.sudoku import Sudoku
 from mull.recipes.recipe import Data, Recipe, Training
@@ -94,4 +95,40 @@ def sudoku_rrn_best() -> Recipe:
             carry=0.5,
             validate_every=2_000,
         ),
+    )
+
+
+def sudoku_rrn_semi_paper() -> Recipe:
+    """4k RRN puzzles with solutions and 8k without; on both, the cardinality loss with the paper's weight."""
+    base = sudoku_rrn_9k_paper()
+    return replace(
+        base,
+        name="sudoku-rrn-semi.paper",
+        description="RRN puzzles (4k labelled, 8k unlabelled), L1R32H4, cardinality loss, no augmentation",
+        train=Data("rrn_train", 12_000, labelled_rows=4_000),
+        training=replace(base.training, labelled_share=1 / 3, constraint_start=2_000, constraint_warmup=2_000),
+        loss=LossWeights(cardinality=1, fixed_bounds_only=True),
+    )
+
+
+def sudoku_rrn_semi_best() -> Recipe:
+    """The same puzzles with all symmetries, carried slots, feedback and injection."""
+    base = sudoku_rrn_best()
+    return replace(
+        base,
+        name="sudoku-rrn-semi.best",
+        description="RRN puzzles (4k labelled, 8k unlabelled), all symmetries, carried slots, feedback, injection",
+        train=Data("rrn_train", 12_000, labelled_rows=4_000),
+        model=replace(base.model, embedding_std=0.5),
+        training=replace(
+            base.training,
+            updates=6_000,
+            batch=512,
+            learning_rate=1e-3,
+            labelled_share=1 / 2,
+            constraint_start=2_000,
+            constraint_warmup=2_000,
+            validate_every=1_000,
+        ),
+        loss=LossWeights(cardinality=0.1),
     )
