@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mull.progress import LiveReporter, PlainReporter, learning_curve
+from mull.progress import LiveReporter, PlainReporter, closing, learning_curve
 from mull.recipes import get_recipe
 
 ROWS = [
@@ -36,3 +36,9 @@ def test_reporters(make: type[LiveReporter | PlainReporter], capsys: pytest.Capt
     assert "mull export runs/x" in shown.out
     if make is PlainReporter:
         assert "60/100  loss 0.0333  boards 60.00 %  1,000 puzzles/s" in shown.out
+
+
+def test_a_run_without_any_validation_says_so() -> None:
+    shown = closing({"out": "runs/x", "step": 9, "best": -1.0, "rows": ROWS[:9]})
+    assert "stopped before the first validation" in shown
+    assert "%" not in shown and "mull export" not in shown

@@ -83,6 +83,7 @@ def test_a_run_leaves_its_files_and_says_where_it_came_from(tmp_path: Path) -> N
         def progress(self, step: int, metrics: dict[str, float]) -> None:
             seen.append(step)
             assert {"loss", "puzzles_per_s"} <= metrics.keys()
+            assert len(losses(tmp_path / "run")) == len(seen)  # written at once
 
         def end(self, summary: dict[str, object]) -> None:
             assert summary["step"] == 40

@@ -119,10 +119,14 @@ def percent(share: float) -> str:
 def closing(summary: dict[str, Any]) -> str:
     """The learning curve, and where the weights are."""
     parts = [learning_curve(summary.get("rows", []))]
+    out, best = summary.get("out"), summary.get("best", 0.0)
+    if best < 0:
+        parts.append(f"stopped before the first validation: no weights kept; {out} can be resumed")
+        return "\n".join(part for part in parts if part)
     if "best" in summary:
-        parts.append(f"best on validation data: {percent(summary['best'])} of boards")
-    if "out" in summary:
-        parts.append(f"weights in {summary['out']}; to solve with them: mull export {summary['out']} --out NAME.mull")
+        parts.append(f"best on validation data: {percent(best)} of boards")
+    if out:
+        parts.append(f"weights in {out}; to solve with them: mull export {out} --out NAME.mull")
     return "\n".join(part for part in parts if part)
 
 

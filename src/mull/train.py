@@ -117,6 +117,7 @@ class RunLog:
             raise InvalidInput(f"{out} already holds a training: add --resume to go on with it, or name another folder")
         if self.first:
             write_text(out / "recipe.json", json.dumps({**to_dict(recipe), "provenance": self.origin}, indent=1) + "\n")
+            self._write_log()
         self.board = _tensorboard(out) if self.first else None
 
     def _resume(self) -> None:
@@ -147,6 +148,9 @@ class RunLog:
         """Add a row to the log; keep the weights if they are the best so far."""
         step = self.trainer.step
         self.rows.append(row)
+        if self.first:  # at once: a run that is killed leaves its curve behind
+            with (self.out / "log.jsonl").open("a") as file:
+                file.write(json.dumps(row) + "\n")
         if row.get("valid_board", -1.0) >= self.best and "valid_board" in row:
             self.best = row["valid_board"]
             self._save_best(row)
@@ -158,14 +162,17 @@ class RunLog:
         self.lap, self.lap_step = time.monotonic(), step
 
     def save(self) -> None:
-        """Write the checkpoint and the log that belongs to it; every process takes part."""
+        """Write the checkpoint; every process takes part."""
         tensors = self.trainer.gather()
         if self.first:
             seconds = self.seconds + time.monotonic() - self.started
             state = {"step": self.trainer.step, "best": self.best, "seconds": seconds, "rows": self.rows}
             recipe = {"recipe": to_dict(self.recipe), "provenance": self.origin}
             checkpoint.save(self.out / "checkpoint.safetensors", tensors, {**state, **recipe})
-            write_text(self.out / "log.jsonl", "".join(json.dumps(row) + "\n" for row in self.rows))
+
+    def _write_log(self) -> None:
+        """The log as far as the checkpoint goes, or an empty one."""
+        write_text(self.out / "log.jsonl", "".join(json.dumps(row) + "\n" for row in self.rows))
 
     def _save_best(self, row: dict[str, float]) -> None:
         if self.first:
