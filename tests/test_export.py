@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -13,7 +14,10 @@ from mull import export
 from mull.errors import CorruptFile, InvalidInput
 from mull.hub import Card, read_card
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
+from mull.problem import Problem
+from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku
+from mull.problems.visual_sudoku import VisualSudoku
 from mull.recipes import get_recipe, override
 from mull.runtime import OnnxRuntime, load_runtime
 from mull.train import train
@@ -38,9 +42,23 @@ def test_onnx_agrees_with_torch(config: ModelConfig) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-    graphs = export.onnx_graphs(model, Sudoku(2))
-    runtime = OnnxRuntime(Card("x", Sudoku(2), {}, 0, 4), graphs["start.onnx"], graphs["step.onnx"])
+    members = export.members(model, Sudoku(2))
+    assert export.members(model, Sudoku(2)) == members  # the same model gives the same bytes
+    runtime = OnnxRuntime(Card("x", Sudoku(2), {}, 0, 4), members)
     assert export.difference(model, runtime, steps=32) < export.TOLERANCE
+
+
+@pytest.mark.parametrize("problem", [Sudoku(2), VisualSudoku(), Nonogram()], ids=lambda problem: type(problem).__name__)
+def test_graphs_hold_no_weights_and_no_paths(problem: Problem, root: Path) -> None:
+    model = RecurrentTransformer(problem, ModelConfig(width=32, feedback=True, inject=True)).eval()
+    members = export.members(model, problem)
+    taken = set()
+    for name in ("start.onnx", "step.onnx"):
+        graph = onnx.load_from_string(members[name]).graph
+        assert sum(len(tensor.raw_data) for tensor in graph.initializer) < 4096  # shapes and scales
+        taken |= {name for node in graph.node for name in node.input}
+        assert str(root).encode() not in members[name] and b"forward" not in members[name]
+    assert taken >= model.state_dict().keys()
 
 
 def test_a_run_becomes_a_model_file(run: Path, tmp_path: Path) -> None:

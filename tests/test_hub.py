@@ -147,4 +147,8 @@ def test_shipped_models_are_whole(name: str) -> None:
     assert found.name == name
     assert hub.read_members(path, found.sha256).keys() >= {"start.onnx", "step.onnx", "weights.safetensors"}
     assert found.provenance.keys() >= {"recipe", "data", "seed", "commit", "hardware"}
-    assert path.stat().st_size < 8_000_000
+    assert path.stat().st_size < 4 * found.parameters + 60_000  # every number once, and what says how to use them
+
+
+def test_shipped_models_together_are_small() -> None:
+    assert sum(path.stat().st_size for path in hub.shipped().values()) < 25_000_000

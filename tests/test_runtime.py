@@ -3,14 +3,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from safetensors.numpy import save
 
 from mull import hub
 from mull.errors import CorruptFile, InvalidInput
 from mull.export import random_inputs
+from mull.graphs import complete, read_tensors
 from mull.runtime import OnnxRuntime, Runtime, TorchRuntime, load_runtime
-from tiny import BOARD, PROBLEM, LookupRuntime, card, graphs, puzzle, write_tiny
+from tiny import BOARD, PROBLEM, LookupRuntime, card, members, puzzle, table, write_tiny
 
 
 def inputs(*puzzles: str) -> np.ndarray:
@@ -57,9 +60,7 @@ def test_onnx_equals_the_same_model_in_numpy(tmp_path: Path, context: bool) -> N
     assert len(state.tensors) == (2 if context else 1)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: OnnxRuntime(card(), *graphs().values()), lambda: TorchRuntime(TinyTorch(), PROBLEM)]
-)
+@pytest.mark.parametrize("make", [lambda: OnnxRuntime(card(), members()), lambda: TorchRuntime(TinyTorch(), PROBLEM)])
 def test_rows_do_not_depend_on_their_batch(make: object) -> None:
     runtime: Runtime = make()  # type: ignore[operator]
     batch = inputs(puzzle(1), puzzle(3), puzzle(5), puzzle(7))
@@ -72,7 +73,7 @@ def test_rows_do_not_depend_on_their_batch(make: object) -> None:
 
 
 def test_several_steps_at_once() -> None:
-    for runtime in (OnnxRuntime(card(), *graphs().values()), TorchRuntime(TinyTorch(), PROBLEM), LookupRuntime()):
+    for runtime in (OnnxRuntime(card(), members()), TorchRuntime(TinyTorch(), PROBLEM), LookupRuntime()):
         start = runtime.start(inputs(puzzle(4)))
         state = start
         for _ in range(5):
@@ -108,10 +109,52 @@ def test_rows_on_the_gpu() -> None:
 
 
 def test_graphs_that_are_no_graphs(tmp_path: Path) -> None:
-    for wrong in ({"step.onnx": b"garbage"}, {"start.onnx": graphs()["step.onnx"]}):
-        hub.write_model(tmp_path / "wrong.mull", card(), {**graphs(), **wrong})
+    for wrong in ({"step.onnx": b"garbage"}, {"start.onnx": members()["step.onnx"]}):
+        hub.write_model(tmp_path / "wrong.mull", card(), {**members(), **wrong})
         with pytest.raises(CorruptFile, match="graphs"):
             load_runtime(tmp_path / "wrong.mull")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (save({}), "graphs cannot be loaded"),
+        (save({"other": table()}), "graphs cannot be loaded"),
+        (save({"table": table().astype(np.float16)}), "graphs cannot be loaded"),
+        (save({"table": table()})[:-1], "weights cannot be read"),
+        (b"none", "weights cannot be read"),
+    ],
+    ids=["none", "other", "type", "short", "garbage"],
+)
+def test_weights_that_do_not_fit_the_graphs(tmp_path: Path, weights: bytes, message: str) -> None:
+    hub.write_model(tmp_path / "wrong.mull", card(), {**members(), "weights.safetensors": weights})
+    with pytest.raises(CorruptFile, match=message) as caught:
+        load_runtime(tmp_path / "wrong.mull")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_without_weights(tmp_path: Path) -> None:
+    graphs = {name: content for name, content in members().items() if name.endswith(".onnx")}
+    hub.write_model(tmp_path / "wrong.mull", card(), graphs)
+    with pytest.raises(CorruptFile, match="not a usable model file"):
+        load_runtime(tmp_path / "wrong.mull")
+
+
+@pytest.mark.parametrize("prefix", ["", "model."])
+def test_files_whose_graphs_hold_the_weights_too(tmp_path: Path, prefix: str) -> None:
+    """As they were written at first: each number twice, with names of their own in the graphs."""
+    found = members()
+    model = onnx.load_from_string(complete(found["step.onnx"], read_tensors(found["weights.safetensors"])))
+    for node in model.graph.node:
+        node.input[:] = [prefix + name if name == "table" else name for name in node.input]
+    for tensor in model.graph.initializer:
+        tensor.name = prefix + tensor.name if tensor.name == "table" else tensor.name
+    onnx.checker.check_model(model)
+    hub.write_model(tmp_path / "old.mull", card(), {**found, "step.onnx": model.SerializeToString()})
+    old, new = load_runtime(tmp_path / "old.mull"), load_runtime(write_tiny(tmp_path / "new.mull"))
+    batch = inputs(puzzle(1), puzzle(5))
+    ours, theirs = (runtime.step(runtime.start(batch), 3)[1] for runtime in (old, new))
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_unknown_backend(tmp_path: Path) -> None:

@@ -49,8 +49,11 @@ class _Step(nn.Module):
         return after, logits_LBVD[-1]
 
 
-def onnx_graphs(model: RecurrentTransformer, problem: Problem) -> dict[str, bytes]:
-    """The graphs `start.onnx` (inputs -> state, context) and `step.onnx` (state, context -> next_state, logits)."""
+def members(model: RecurrentTransformer, problem: Problem) -> dict[str, bytes]:
+    """What a model file holds besides its card: two graphs, and the weights that both of them name.
+
+    The graphs are `start.onnx` (inputs -> state, context) and `step.onnx` (state, context -> next_state, logits).
+    """
     model = model.eval().cpu()
     inputs = random_inputs(problem, 2)
     state, context = (tensor.detach().clone() for tensor in model.start(inputs))  # one tensor twice would be one input
@@ -58,6 +61,7 @@ def onnx_graphs(model: RecurrentTransformer, problem: Problem) -> dict[str, byte
     return {
         "start.onnx": _graph(_Start(model), {"inputs": inputs}, outputs),
         "step.onnx": _graph(_Step(model), {"state": state, "context": context}, ["next_state", "logits"]),
+        "weights.safetensors": save_bytes({name: tensor.contiguous() for name, tensor in model.state_dict().items()}),
     }
 
 
@@ -93,12 +97,11 @@ def export_model(source: Path, out: Path, scores: Path | None = None) -> None:
     model, card = read_source(source, out.stem)
     if scores is not None:
         card = replace(card, scores=_read_scores(scores))
-    members = onnx_graphs(model, card.problem)
-    worst = difference(model, OnnxRuntime(card, members["start.onnx"], members["step.onnx"]))
+    content = members(model, card.problem)
+    worst = difference(model, OnnxRuntime(card, content))
     if not worst < TOLERANCE:
         raise CorruptFile(f"{source}: onnxruntime differs from torch by {worst:.1e}; nothing was written")
-    members["weights.safetensors"] = save_bytes({k: v.contiguous() for k, v in model.state_dict().items()})
-    write_model(out, card, members)
+    write_model(out, card, content)
 
 
 def read_source(source: Path, name: str) -> tuple[RecurrentTransformer, Card]:
@@ -108,8 +111,8 @@ def read_source(source: Path, name: str) -> tuple[RecurrentTransformer, Card]:
         if not source.exists():
             raise InvalidInput(f"{source} does not exist: the training has not been validated yet")
     if source.suffix != ".safetensors":
-        card, members = read_model(find_model(str(source)), ("weights.safetensors",))
-        return checkpoint.model_from_weights(card.problem, dict(card.model), members["weights.safetensors"]), card
+        card, content = read_model(find_model(str(source)), ("weights.safetensors",))
+        return checkpoint.model_from_weights(card.problem, dict(card.model), content["weights.safetensors"]), card
     tensors, about = checkpoint.load(source)
     if "recipe" not in about or any(key.startswith("optimiser.") for key in tensors):
         raise InvalidInput(f"{source} is no weights file: use best.safetensors of the run's folder")
@@ -151,8 +154,8 @@ def _read_scores(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path} is not what mull eval --json writes") from error
 
 
-def _graph(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str]) -> bytes:
-    """Export one graph with a free batch axis."""
+def _graph(module: _Start | _Step, inputs: dict[str, Tensor], outputs: list[str]) -> bytes:
+    """Export one graph with a free batch axis; it names the model's parameters and does not hold them."""
     batch = torch.export.Dim("batch", min=1, max=2**20)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that we do not need
     with warnings.catch_warnings():
@@ -165,8 +168,20 @@ def _graph(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str]) -> 
             dynamic_shapes=tuple({0: batch} for _ in inputs),
             dynamo=True,
             verbose=False,
+            optimize=False,
         )
-    if program is None:
-        raise RuntimeError("the exporter returned no program")
-    content: bytes = program.model_proto.SerializeToString()
+        if program is None:
+            raise RuntimeError("the exporter returned no program")
+        graph = program.model.graph
+        for name in module.model.state_dict():
+            parameter = graph.initializers.pop(f"model.{name}", None)
+            if parameter is not None:  # an input while the graph is optimised: nothing may be folded into its value
+                parameter.name, parameter.const_value = name, None
+                graph.inputs.append(parameter)
+        program.optimize()
+    proto = program.model_proto
+    del proto.graph.input[len(inputs) :]
+    for part in (proto.graph, *proto.graph.node, *proto.graph.value_info):
+        del part.metadata_props[:]  # where in the source it came from, down to the folder
+    content: bytes = proto.SerializeToString()
     return content

@@ -1,7 +1,8 @@
 """Model files: one archive with the graphs, the weights, and a card that says where they came from and what they score.
 
 `NAME.mull` is a zip archive without compression. Its member `card.json` holds the checksum of every other member, so
-that a truncated or altered file is told from a good one; nothing in it is ever executed or unpickled.
+that a truncated or altered file is told from a good one; nothing in it is ever executed or unpickled. Its numbers are
+in `weights.safetensors`; `start.onnx` and `step.onnx` say what to do with them and name them (see `mull.graphs`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mull.constraints import BoolArray
 from mull.errors import CorruptFile, InvalidInput, UserError
+from mull.graphs import complete, read_tensors
 from mull.hub import Card, read_model
 from mull.problem import Problem
 
@@ -70,8 +71,13 @@ class Runtime(ABC):
 class OnnxRuntime(Runtime):
     """A model file's graphs in onnxruntime, each run on the thread that calls it."""
 
-    def __init__(self, card: Card, start: bytes, step: bytes, threads: int = 1) -> None:
+    MEMBERS = ("start.onnx", "step.onnx", "weights.safetensors")
+    """What it needs of a model file."""
+
+    def __init__(self, card: Card, members: Mapping[str, bytes], threads: int = 1) -> None:
         """Sessions of `threads` threads; several one-thread workers on small batches beat one wide session."""
+        tensors = read_tensors(members["weights.safetensors"])
+        start, step = (complete(members[name], tensors) for name in ("start.onnx", "step.onnx"))
         self.card, self.problem = card, card.problem
         self.batch, self.workers = 8, usable_cores() if threads == 1 else 1
         self._step = _session(step, threads, {"state"}, {"next_state", "logits"})
@@ -152,8 +158,7 @@ def load_runtime(path: Path, backend: Backend = "auto", device: str | None = Non
     if backend == "auto":
         backend = "torch" if device is not None or find_spec("onnxruntime") is None else "onnx"
     if backend == "onnx":
-        card, members = read_model(path, ("start.onnx", "step.onnx"))
-        return OnnxRuntime(card, members["start.onnx"], members["step.onnx"])
+        return OnnxRuntime(*read_model(path, OnnxRuntime.MEMBERS))
     if find_spec("torch") is None:
         raise UserError("the torch backend needs torch: install mull[train]")
     from mull.checkpoint import model_from_weights
