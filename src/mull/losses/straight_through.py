@@ -6,6 +6,7 @@ b(x) is 1 if x >= 0.5, else 0. Its own gradient is 0 almost everywhere, so an es
 - `clipped`: 1 where the log-odds log(x / (1 - x)) are between -1 and 1, that is 0.27 <= x <= 0.73, and 0 elsewhere.
   This is the saturated estimator of CL-STE, clip(z, -1, 1) for a raw output z that is true if z >= 0, with the log-odds
   as the raw output. It leaves alone what the model is sure of; but of nine equally likely values none gets a gradient.
+- `soft`: nothing is binarised; b(x) is x itself, so that counts are expected ones. Not in the paper.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ESTIMATORS = ("identity", "clipped")
+ESTIMATORS = ("identity", "clipped", "soft")
 CLIP = 1 / (1 + math.exp(-1)) - 0.5
 """How far from 1/2 a probability may be for the clipped estimator: log-odds of 1."""
 
 
 def binarise(probability: Tensor, estimator: str = "identity") -> Tensor:
     """b(x), with the gradient of the estimator."""
+    if estimator == "soft":
+        return probability
     truth: Tensor = _Binarise.apply(probability, estimator == "clipped")  # type: ignore[no-untyped-call]
     return truth
 

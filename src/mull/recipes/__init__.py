@@ -13,10 +13,12 @@ __all__ = ["RECIPES", "Data", "Recipe", "Training", "from_dict", "get_recipe", "
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-4x4": sudoku.sudoku_4x4,
+    "sudoku-4x4.no-labels": sudoku.sudoku_4x4_no_labels,
     "sudoku-satnet.paper": sudoku.sudoku_satnet_paper,
     "sudoku-rrn.paper": sudoku.sudoku_rrn_paper,
     "sudoku-rrn-9k.paper": sudoku.sudoku_rrn_9k_paper,
     "sudoku-rrn.best": sudoku.sudoku_rrn_best,
+    "sudoku-rrn.no-labels": sudoku.sudoku_rrn_no_labels,
     "sudoku-rrn-semi.paper": sudoku.sudoku_rrn_semi_paper,
     "sudoku-rrn-semi.best": sudoku.sudoku_rrn_semi_best,
     "sudoku-16x16-simple.paper": sudoku_16.sudoku_16_simple_paper,

@@ -37,6 +37,19 @@ def sudoku_4x4() -> Recipe:
     )
 
 
+def sudoku_4x4_no_labels() -> Recipe:
+    """4x4 boards without their solutions: only what is given, and that the rules count as one expects."""
+    base = sudoku_4x4()
+    return replace(
+        base,
+        name="sudoku-4x4.no-labels",
+        description="4x4 boards without solutions: givens and constraints alone",
+        train=replace(base.train, labels="given"),
+        model=replace(base.model, embedding_std=0.5),
+        loss=LossWeights(cardinality=1, estimator="soft"),
+    )
+
+
 def sudoku_satnet_paper() -> Recipe:
     """The SATNet boards in the paper's setting: batch 16, learning rate 6e-4, dropout 0.1."""
     return Recipe(
@@ -131,4 +144,18 @@ def sudoku_rrn_semi_best() -> Recipe:
             validate_every=1_000,
         ),
         loss=LossWeights(cardinality=0.1),
+    )
+
+
+def sudoku_rrn_no_labels() -> Recipe:
+    """RRN puzzles without their solutions, otherwise as in `sudoku-rrn.best`."""
+    base = sudoku_rrn_best()
+    return replace(
+        base,
+        name="sudoku-rrn.no-labels",
+        description="RRN puzzles (180k) without solutions: givens and constraints alone, all symmetries",
+        train=replace(base.train, labels="given"),
+        model=replace(base.model, embedding_std=0.5),
+        training=replace(base.training, updates=6_000, learning_rate=1e-3, validate_every=500),
+        loss=LossWeights(cardinality=1, estimator="soft"),
     )
