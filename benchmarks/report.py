@@ -244,6 +244,22 @@ def losses_speed() -> str:
     return "\n".join([*lines, "", about])
 
 
+def no_labels() -> str:
+    """Trainings without solutions: what the constraints alone teach."""
+    lines = [
+        "| recipe | estimator | updates | validation boards right, best | at the end | minutes |",
+        "|---" * 6 + "|",
+    ]
+    for path in sorted(RESULTS.glob("*.no-labels*.train.json")):
+        run = json.loads(path.read_text())
+        recipe, rows = run["recipe"], [row for row in run["rows"] if "valid_board" in row]
+        best, last = max(row["valid_board"] for row in rows), rows[-1]
+        cells = [f"`{recipe['name']}` (`{path.name}`)", recipe["loss"]["estimator"], f"{last['step']:,.0f}"]
+        cells += [f"{100 * best:.1f} %", f"{100 * last['valid_board']:.1f} %", f"{last['seconds'] / 60:.1f}"]
+        lines.append("| " + " | ".join(cells) + f" ({run['provenance']['hardware']}) |")
+    return "\n".join(lines)
+
+
 def binairo() -> str:
     """From the rules of Binairo in CPMpy to a model: how long, and how good on boards it never saw."""
     ours, run = result("binairo-6x6.test"), result("binairo-6x6.train")
@@ -267,6 +283,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "visual": visual,
     "embed-speed": embed_speed,
     "losses-speed": losses_speed,
+    "no-labels": no_labels,
     "binairo": binairo,
 }
 

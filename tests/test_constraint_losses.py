@@ -231,6 +231,23 @@ def test_binarise_and_its_estimators() -> None:
         assert truth.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
         (gradient,) = torch.autograd.grad((truth * torch.arange(8)).sum(), x)
         assert gradient.tolist() == [place * passes for place, passes in enumerate(slope)]
+    assert binarise(x, "soft") is x
+
+
+def test_expected_counts_by_loop() -> None:
+    """With `soft`, a count is the sum of probabilities; of certain answers both estimators say the same."""
+    problem = LatinSquare(3)
+    rules = [rule for rule in problem.rules if isinstance(rule, Cardinality) and rule.bounds is None]
+    logits, batch = some_logits(problem, 2), tensors(instances(problem, 2))
+    probability = logits.softmax(-1).flatten(3)
+    expected = torch.zeros(())
+    for rule in rules:
+        counts = torch.stack([probability[..., group].sum(-1) for group in torch.from_numpy(rule.atoms)], -1)
+        below, above = (rule.lower - counts).clamp(min=0), (counts - rule.upper).clamp(min=0)
+        expected = expected + (below**2 + above**2).mean()
+    torch.testing.assert_close(cardinality(logits, batch, problem, "soft", fixed_bounds_only=True), expected)
+    sure = certain(batch.solution, problem)
+    assert cardinality(sure, batch, problem, "soft", fixed_bounds_only=True).item() < 1e-6
 
 
 def test_attention_by_hand() -> None:

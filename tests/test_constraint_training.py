@@ -46,6 +46,17 @@ def test_constraints_are_learned_without_any_label() -> None:
     assert broken(trainer, data) < 0.85 * before
 
 
+def test_expected_counts_teach_boards_without_their_solutions() -> None:
+    loss = LossWeights(cardinality=1, estimator="soft")
+    recipe = small("sudoku-4x4", loss, updates=250, batch=32, augment="all", carry=0.0)
+    trainer = Trainer(recipe, Data("sudoku-4x4_train", 500, labels="given").load(0), CPU)
+    unseen = Data("sudoku-4x4_valid", 100).load(0)
+    before = broken(trainer, unseen)
+    for _ in range(250):
+        trainer.update()
+    assert broken(trainer, unseen) < 0.5 * before
+
+
 def test_labels_of_givens_alone() -> None:
     data = Data("sudoku-4x4_train", 10, labels="given").load(0)
     assert (data.labelled == data.given).all() and (data.solution[~data.given] == -1).all()

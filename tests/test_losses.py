@@ -100,7 +100,7 @@ def test_terms_add_up_by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"cardinality": -1.0}, "0 or more, not cardinality=-1.0"),
         ({"attention": math.nan}, "0 or more"),
         ({"supervised": 0.0}, "nothing to learn from"),
-        ({"estimator": "soft"}, "there are: clipped, identity"),
+        ({"estimator": "hard"}, "there are: clipped, identity, soft"),
     ],
 )
 def test_bad_weights(settings: dict[str, Any], message: str) -> None:
