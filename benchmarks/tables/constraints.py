@@ -33,8 +33,9 @@ LOSSES = {
     "attention": ["attention=1"],
     "cardinality": ["cardinality=1", "fixed_bounds_only=true"],
     "both": ["cardinality=0.5", "fixed_bounds_only=true", "attention=0.5"],
+    "cardinality, expected counts": ["cardinality=1", "fixed_bounds_only=true", "estimator=soft"],
 }
-"""Settings of each row; the paper's alpha and beta for textual Sudoku."""
+"""Settings of each row; the paper's alpha and beta for textual Sudoku, and below them an estimator of ours."""
 COMMON = ["updates=5000", "validate_every=500", "constraint_start=2000", "constraint_warmup=1000"]
 """For all rows. From the first update on, these losses keep a short training from learning (docs/losses.md)."""
 QUICK = ["updates=3", "batch=8", "width=16", "recurrences=2", "validate_every=3", "validate_steps=2"]
@@ -74,6 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--only", help="rows to train, with commas between them; no file is written")
     parser.add_argument("--set", dest="settings", action="append", default=[], help="key=value for all four recipes")
     parser.add_argument("--runs", type=Path, default=Path("runs/constraints"))
     parser.add_argument("--out", type=Path, default=RESULTS / "constraints.json")
@@ -81,15 +83,18 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     base = get_recipe("sudoku-4x4" if arguments.quick else "sudoku-rrn-9k.paper")
     common, steps = (QUICK, [2, 4]) if arguments.quick else ([*COMMON, *arguments.settings], [32, 64])
+    chosen = arguments.only.split(",") if arguments.only else list(LOSSES)
     rows = {
-        name: row(override(base, [*common, *losses]), arguments.runs / name, device, arguments.resume, steps)
-        for name, losses in LOSSES.items()
+        name: row(override(base, [*common, *LOSSES[name]]), arguments.runs / name, device, arguments.resume, steps)
+        for name in chosen
     }
+    for name, found in rows.items():
+        print(name, found["right"], found["valid_board"])
+    if arguments.only:
+        return
     settings = {name: [*common, *losses] for name, losses in LOSSES.items()}
     content = {"recipe": base.name, "settings": settings, "rows": rows, "provenance": provenance(str(device))}
     write_text(arguments.out, json.dumps(content, indent=1) + "\n")
-    for name, found in rows.items():
-        print(name, found["right"])
 
 
 if __name__ == "__main__":
