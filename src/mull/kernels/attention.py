@@ -64,10 +64,7 @@ def attention_forward(
             stays = kept(first, second, rows[:, None], keys[None, :], THRESHOLD)
             power = tl.where(stays, power, 0.0)
         mixed = tl.dot(power.to(v.dtype), v, mixed, input_precision="ieee")
-    if DROP:
-        mixed = mixed * (KEPT_SCALE / total)[:, None]
-    else:
-        mixed = mixed * (1.0 / total)[:, None]
+    mixed = mixed * (KEPT_SCALE / total)[:, None] if DROP else mixed * (1.0 / total)[:, None]
     inside = (rows[:, None] < V) & (cols[None, :] < HEAD)
     at = mixed_ptr + (base + rows[:, None]) * WIDTH + head * HEAD + cols[None, :]
     tl.store(at, mixed.to(mixed_ptr.dtype.element_ty), mask=inside)

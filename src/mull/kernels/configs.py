@@ -5,7 +5,8 @@ A table and not a search at run time, since the first call may be inside the cap
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class GradientTile:
     stages: int
 
 
+FORCED: dict[str, Any] = {}
+"""Tiles by kernel that replace those of the table, to measure them."""
+
 # From this many tokens on; the last entry that fits counts.
 TOKEN_FORWARD: dict[int, TokenTile] = {
     0: TokenTile(16, 64, 64, 4, 3),
@@ -66,12 +70,12 @@ def _last(table: dict[int, TokenTile], tokens: int) -> TokenTile:
 
 def token_forward(tokens: int, width: int) -> TokenTile:
     """For the forward pass over tokens."""
-    return _fit(_last(TOKEN_FORWARD, tokens), width)
+    return FORCED.get("token_forward") or _fit(_last(TOKEN_FORWARD, tokens), width)
 
 
 def token_backward(tokens: int, width: int) -> TokenTile:
     """For the backward pass over tokens."""
-    return _fit(_last(TOKEN_BACKWARD, tokens), width)
+    return FORCED.get("token_backward") or _fit(_last(TOKEN_BACKWARD, tokens), width)
 
 
 def _fit(tile: TokenTile, width: int) -> TokenTile:
@@ -83,6 +87,8 @@ def _fit(tile: TokenTile, width: int) -> TokenTile:
 
 def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:
     """For the forward pass of attention."""
+    if "attention_forward" in FORCED:
+        return FORCED["attention_forward"]
     whole = _power_of_two(variables)
     if whole <= 128:
         queries = whole if puzzles * heads >= 512 else min(whole, 64)
@@ -92,6 +98,8 @@ def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> At
 
 def attention_backward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:
     """For the backward pass of attention; keys in one block need no second pass for the queries."""
+    if "attention_backward" in FORCED:
+        return FORCED["attention_backward"]
     whole = _power_of_two(variables)
     if whole <= 128:
         return AttentionTile(whole if puzzles * heads >= 264 else min(whole, 64), whole, 8 if whole == 128 else 4, 1)
@@ -102,6 +110,10 @@ def weight_gradient(tokens: int, left: int, right: int) -> GradientTile:
     """For the gradients of matrices."""
     tile_left, tile_right = min(left & -left, 128), min(right & -right, 128)
     tiles = (left // tile_left) * (right // tile_right)
+    if "weight_gradient" in FORCED:
+        forced: GradientTile = FORCED["weight_gradient"]
+        tiles = (left // forced.left) * (right // forced.right)
+        return replace(forced, shares=max(1, forced.shares // tiles))
     shares = max(1, min(264 // tiles, -(-tokens // 64)))
     return GradientTile(tile_left, tile_right, 64, shares, 8 if tile_left * tile_right >= 128 * 128 else 4, 3)
 

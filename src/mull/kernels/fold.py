@@ -7,8 +7,9 @@ Plain torch, so that autograd undoes it. Shapes: H width, D value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ class BlockWeights:
     qkv_w: Tensor
     qkv_b: Tensor
     gain: Tensor
-    """The first layer norm's, which cannot be folded where a context is added after it; then the bias is in there."""
+    """The first layer norm's, for models that add a context after it, which rules out folding."""
     mix_w: Tensor
     mix_b: Tensor
     expand_w: Tensor
@@ -41,7 +42,6 @@ class Weights:
     out_w: Tensor
     out_b: Tensor
     feedback: Tensor | None
-    heads: int
 
 
 def fold(norm: nn.LayerNorm, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -50,20 +50,20 @@ def fold(norm: nn.LayerNorm, weight: Tensor, bias: Tensor | None) -> tuple[Tenso
     return weight * norm.weight, shift if bias is None else shift + bias
 
 
-def fold_block(
-    norm_attention: nn.LayerNorm,
-    qkv: nn.Linear,
-    project: nn.Linear,
-    norm_mlp: nn.LayerNorm,
-    expand: nn.Linear,
-    contract: nn.Linear,
-    inject: bool,
-) -> BlockWeights:
-    """One block's weights; with `inject` the first layer norm is left to the kernels (see `shifted_context`)."""
-    qkv_w, qkv_b = (qkv.weight, qkv.bias) if inject else fold(norm_attention, qkv.weight, qkv.bias)
-    if inject:  # the layer norm's bias reaches queries, keys and values like a constant context
-        qkv_b = qkv_b + torch.mv(qkv.weight, norm_attention.bias)
-    expand_w, expand_b = fold(norm_mlp, expand.weight, expand.bias)
+def fold_model(
+    blocks: Iterable[nn.Module], norm_out: nn.LayerNorm, output: Tensor, feedback: Tensor | None, inject: bool
+) -> Weights:
+    """The weights of a model whose blocks have the layers that `fold_block` reads."""
+    return Weights(tuple(fold_block(block, inject) for block in blocks), *fold(norm_out, output, None), feedback)
+
+
+def fold_block(block: Any, inject: bool) -> BlockWeights:
+    """One block's weights; with `inject` a context comes after the first layer norm, so only its bias is folded."""
+    norm, qkv, mix, expand, contract = block.norm_attention, block.qkv, block.project, block.expand, block.contract
+    qkv_w, qkv_b = fold(norm, qkv.weight, qkv.bias)
+    expand_w, expand_b = fold(block.norm_mlp, expand.weight, expand.bias)
+    if inject:
+        qkv_w = qkv.weight
     return BlockWeights(
-        qkv_w, qkv_b, norm_attention.weight, project.weight, project.bias, expand_w, expand_b, contract.weight, contract.bias
-    )  # fmt: skip
+        qkv_w, qkv_b, norm.weight, mix.weight, mix.bias, expand_w, expand_b, contract.weight, contract.bias
+    )

@@ -111,7 +111,7 @@ class _Recurrences(torch.autograd.Function):
         """Gradients of what `forward` was given, last recurrence first."""
         plan, blocks = ctx.plan, ctx.blocks
         seed, first, context, out_w, feedback, states, qkv, mixed, lse, logits = ctx.saved_tensors
-        steps, count, tokens = plan.steps, plan.blocks, plan.tokens
+        steps, count, _tokens = plan.steps, plan.blocks, plan.tokens
         grad_logits, grad = grad_logits.float().contiguous(), grad_state.float().clone().contiguous()
         grad_context = None if context is None else torch.zeros_like(context)
         grad_mixed = torch.empty_like(mixed[0, 0])
@@ -147,7 +147,9 @@ class _MatrixGradients:
         each = sum(widths) * width * plan.tokens * plan.blocks * plan.dtype.itemsize
         self.group = max(1, min(plan.steps, OPERAND_BYTES // each))
         self.buffers = [
-            Operands(*(torch.empty(self.group, plan.tokens, w * width, dtype=plan.dtype, device=device) for w in widths))
+            Operands(
+                *(torch.empty(self.group, plan.tokens, w * width, dtype=plan.dtype, device=device) for w in widths)
+            )
             for _ in range(plan.blocks)
         ]
         rows = self.group * plan.tokens
@@ -173,9 +175,7 @@ class _MatrixGradients:
             products["mix_w"].add(buffers.grad_y[there].flatten(0, 1), mixed_LSMH[block, first:end].flatten(0, 1))
             add("expand_w", buffers.grad_hidden, buffers.normed_mlp)
             add("contract_w", buffers.grad_z, buffers.hidden)
-            if block > 0:
-                add("qkv_w", buffers.grad_qkv, buffers.normed_qkv)
-            elif first + self.group < self.plan.steps:  # recurrences first + 1 to first + group: every place
+            if block > 0 or first + self.group < self.plan.steps:
                 add("qkv_w", buffers.grad_qkv, buffers.normed_qkv)
             elif end - first > 1:
                 add("qkv_w", buffers.grad_qkv, buffers.normed_qkv, slice(1, end - first))

@@ -70,7 +70,14 @@ class Plan:
         size = self.width // self.heads
         padded = max(16, 1 << (size - 1).bit_length())
         scale = math.log2(math.e) / math.sqrt(size)
-        return {"V": self.variables, "WIDTH": self.width, "HEADS": self.heads, "HEAD": size, "HEAD_P": padded, "SCALE": scale}
+        return {
+            "V": self.variables,
+            "WIDTH": self.width,
+            "HEADS": self.heads,
+            "HEAD": size,
+            "HEAD_P": padded,
+            "SCALE": scale,
+        }
 
     def token(self) -> dict[str, Any]:
         """The kernels' constants for work on tokens."""
@@ -130,8 +137,8 @@ def attention_backward(
 
 
 def token_forward(
-    plan: Plan, x_MH: Tensor, mixed_MH: Tensor, block: BlockWeights, following: BlockWeights, out_w: Tensor, out_b: Tensor,
-    feedback: Tensor | None, context_MH: Tensor | None, after_MH: Tensor, logits_MD: Tensor | None,
+    plan: Plan, x_MH: Tensor, mixed_MH: Tensor, block: BlockWeights, following: BlockWeights, out_w: Tensor,
+    out_b: Tensor, feedback: Tensor | None, context_MH: Tensor | None, after_MH: Tensor, logits_MD: Tensor | None,
     qkv_M3H: Tensor | None, seed: Tensor, step: int,
 ) -> None:  # fmt: skip
     """The state after one block, its logits, and what the next attention reads; those that are None are not written."""
@@ -193,7 +200,8 @@ def token_backward(
         _tiles(block.mix_w, width, width), block.mix_b, _tiles(block.expand_w, tile.hidden, width), block.expand_b,
         _tiles(block.contract_w, width, tile.hidden), out_w, out_w if feedback is None else feedback,
         _tiles(following.qkv_w, tile.columns, width), following.gain,
-        whole(x_MH if context_MH is None else context_MH), whole(grad_MH if grad_context_MH is None else grad_context_MH),
+        whole(x_MH if context_MH is None else context_MH),
+        whole(grad_MH if grad_context_MH is None else grad_context_MH),
         whole(grad_mixed_MH), whole(from_next.normed_qkv), whole(operands.normed_mlp), whole(operands.grad_y),
         whole(operands.grad_z), _tiles(operands.hidden, tile.rows, tile.hidden),
         _tiles(operands.grad_hidden, tile.rows, tile.hidden), sums_TS, next_sums_TS, seed, plan.tokens, step,
