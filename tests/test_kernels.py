@@ -29,6 +29,26 @@ def test_kernels_in_the_interpreter(root: Path, chosen: str) -> None:
     assert result.returncode == 0, result.stdout[-5000:] + result.stderr[-1000:]
 
 
+def compile_for_hopper(root: Path, *options: str) -> None:
+    command = [sys.executable, str(root / "benchmarks" / "speed" / "kernel_resources.py"), *options]
+    paths = os.pathsep.join([str(root / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"TRITON_INTERPRET": "0", "PYTHONPATH": paths}
+    result = subprocess.run(command, capture_output=True, text=True, cwd=root, env=environment, check=False)
+    assert result.returncode == 0, result.stdout[-5000:] + result.stderr[-2000:]
+
+
+@needs_triton
+def test_kernels_compile_without_a_gpu(root: Path) -> None:
+    """The interpreter allows what the compiler does not."""
+    compile_for_hopper(root, "--batches", "16")
+
+
+@needs_triton
+@pytest.mark.slow
+def test_kernels_of_all_sizes_compile_without_a_gpu(root: Path) -> None:
+    compile_for_hopper(root, "--wide")
+
+
 def test_the_plain_path_runs_where_kernels_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not kernels.usable(128, 4, 2, 81, torch.device("cpu"))
     assert kernels.supported(128, 4, 2, 81)

@@ -37,8 +37,8 @@ def attention_forward(
     head = place % HEADS
     cols = tl.arange(0, HEAD_P)
     rows = tl.program_id(1) * BQ + tl.arange(0, BQ)
-    at = qkv_ptr + (base + rows[:, None]) * (3 * WIDTH) + head * HEAD + cols[None, :]
-    q = tl.load(at, mask=(rows[:, None] < V) & (cols[None, :] < HEAD), other=0.0)
+    asked = (rows[:, None] < V) & (cols[None, :] < HEAD)
+    q = tl.load(qkv_ptr + (base + rows[:, None]) * (3 * WIDTH) + head * HEAD + cols[None, :], mask=asked, other=0.0)
     if DROP:
         first, second = dropout_keys(seed_ptr, step, 0, place)
     top = tl.full([BQ], float("-inf"), tl.float32)
@@ -65,8 +65,7 @@ def attention_forward(
             power = tl.where(stays, power, 0.0)
         mixed = tl.dot(power.to(v.dtype), v, mixed, input_precision="ieee")
     mixed = mixed * (KEPT_SCALE / total)[:, None] if DROP else mixed * (1.0 / total)[:, None]
-    inside = (rows[:, None] < V) & (cols[None, :] < HEAD)
-    at = mixed_ptr + (base + rows[:, None]) * WIDTH + head * HEAD + cols[None, :]
-    tl.store(at, mixed.to(mixed_ptr.dtype.element_ty), mask=inside)
+    to = mixed_ptr + (base + rows[:, None]) * WIDTH + head * HEAD + cols[None, :]
+    tl.store(to, mixed.to(mixed_ptr.dtype.element_ty), mask=asked)
     if SAVE:
         tl.store(lse_ptr + place * V + rows, top + tl.log2(total), mask=rows < V)

@@ -112,7 +112,7 @@ def attention_backward(
                 _store(d_ptr, grad_q, base, rows, cols, V, HEAD, W)
         _store(d_ptr + WIDTH, grad_k * SLOPE, base, keys, cols, V, HEAD, W)
         _store(d_ptr + 2 * WIDTH, grad_v, base, keys, cols, V, HEAD, W)
-    else:
+    elif BLOCKS > 1:
         rows = (part - BLOCKS) * BQ + tl.arange(0, BQ)
         q = _load(q_ptr, base, rows, cols, V, HEAD, W)
         grad = _load(g_ptr, base, rows, cols, V, HEAD, WIDTH)

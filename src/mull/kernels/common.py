@@ -7,6 +7,12 @@ import triton.language as tl
 
 
 @triton.jit
+def alike(x, product):
+    """The same, but with the registers laid out like a product's, in which sums over rows need fewer shuffles."""
+    return x + product * 0.0
+
+
+@triton.jit
 def normalise(x, WIDTH: tl.constexpr):
     """Rows to mean 0 and variance 1 (layer norm without its affine map), and one over their deviation."""
     mean = tl.sum(x, 1) * (1.0 / WIDTH)

@@ -87,8 +87,9 @@ def _fit(tile: TokenTile, width: int) -> TokenTile:
 
 def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:
     """For the forward pass of attention."""
-    if "attention_forward" in FORCED:
-        return FORCED["attention_forward"]
+    forced: AttentionTile | None = FORCED.get("attention_forward")
+    if forced is not None:
+        return forced
     whole = _power_of_two(variables)
     if whole <= 128:
         queries = whole if puzzles * heads >= 512 else min(whole, 64)
@@ -98,8 +99,9 @@ def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> At
 
 def attention_backward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:
     """For the backward pass of attention; keys in one block need no second pass for the queries."""
-    if "attention_backward" in FORCED:
-        return FORCED["attention_backward"]
+    forced: AttentionTile | None = FORCED.get("attention_backward")
+    if forced is not None:
+        return forced
     whole = _power_of_two(variables)
     if whole <= 128:
         return AttentionTile(whole if puzzles * heads >= 264 else min(whole, 64), whole, 8 if whole == 128 else 4, 1)

@@ -17,7 +17,6 @@ from mull.kernels.launch import Operands, Plan, Product
 
 OPERAND_BYTES = 2 << 30
 """Memory that the operands of the matrices' gradients may take, at least those of one recurrence."""
-MATRICES = ("qkv_w", "mix_w", "expand_w", "contract_w")
 FIELDS = 9  # of BlockWeights
 
 
@@ -188,13 +187,13 @@ class _MatrixGradients:
 def _collect(plan: Plan, sums_LS: Tensor, matrices: _MatrixGradients, feedback: bool) -> list[Tensor | None]:
     """Gradients in the order of the parameters: output layer, feedback, then each block's."""
     width, padded, values = plan.width, plan.values_padded, plan.values
-    sizes = [3 * width, width, 4 * width, width, width, padded, width * padded, width * padded]
-    qkv_b, mix_b, expand_b, contract_b, gain, out_b, out_w, fed = sums_LS.split(sizes, 1)
+    sizes = [width, padded, width * padded, width * padded]
+    gain, out_b, out_w, fed = torch.split(sums_LS, sizes, 1)
     grad_out = out_w.sum(0).view(width, padded)[:, :values].t()
     grad_feedback = fed.sum(0).view(width, padded)[:, :values] if feedback else None
     found: list[Tensor | None] = [grad_out, out_b.sum(0)[:values], grad_feedback]
     for block, products in enumerate(matrices.products):
-        whole = {name: product.total() for name, product in products.items()}
-        found += [whole["qkv_w"], qkv_b[block], gain[block] if plan.inject else None, whole["mix_w"], mix_b[block]]
-        found += [whole["expand_w"], expand_b[block], whole["contract_w"], contract_b[block]]
+        found += [*products["qkv_w"].total(), gain[block] if plan.inject else None]
+        for name in ("mix_w", "expand_w", "contract_w"):
+            found += products[name].total()
     return found

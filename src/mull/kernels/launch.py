@@ -6,7 +6,6 @@ Shapes: B puzzle, V variable, M = B V token, H width, D value, N head, T tile.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +57,7 @@ class Plan:
     @property
     def sums(self) -> int:
         """Numbers that one tile sums up in the backward pass."""
-        return 10 * self.width + self.values_padded + 2 * self.width * self.values_padded
+        return self.width + self.values_padded + 2 * self.width * self.values_padded
 
     def drop(self) -> dict[str, Any]:
         """The kernels' constants for dropout."""
@@ -233,7 +232,7 @@ def backward_tiles(plan: Plan) -> int:
 
 
 class Product:
-    """The gradient of one matrix: `left^T right` summed over all calls of `add`."""
+    """The gradients of one matrix and its bias: `left^T right` and `left`, summed over tokens and calls of `add`."""
 
     def __init__(self, plan: Plan, left: int, right: int, tokens: int, device: torch.device) -> None:
         """For operands with `left` and `right` columns; about `tokens` rows a call."""
@@ -241,36 +240,33 @@ class Product:
         self.tile = configs.weight_gradient(tokens, left, right)
         shares = 1 if self.torch else self.tile.shares
         self.parts_SLR = torch.empty(shares, left, right, device=device)
+        self.bias_SL = torch.empty(shares, left, device=device)
         self.started = False
 
     def add(self, left_KL: Tensor, right_KR: Tensor) -> None:
         """One more batch of tokens."""
         (tokens, left), right = left_KL.shape, right_KR.shape[1]
         if self.torch:
-            found = _torch_product(left_KL, right_KR)
+            found, bias = _torch_product(left_KL, right_KR), left_KL.sum(0, dtype=torch.float32)
             self.parts_SLR[0] = self.parts_SLR[0] + found if self.started else found
+            self.bias_SL[0] = self.bias_SL[0] + bias if self.started else bias
         else:
             tile = self.tile
             grid = (left // tile.left) * (right // tile.right), tile.shares
             weight_gradient_kernel[grid](
-                left_KL, right_KR, self.parts_SLR, tokens, LEFT=left, RIGHT=right, SHARES=tile.shares,
+                left_KL, right_KR, self.parts_SLR, self.bias_SL, tokens, LEFT=left, RIGHT=right, SHARES=tile.shares,
                 BL=tile.left, BR=tile.right, BK=tile.tokens,
                 ROUNDS=_blocks(tokens, tile.shares * tile.tokens), ADD=self.started,
                 num_warps=tile.warps, num_stages=tile.stages,
             )  # fmt: skip
         self.started = True
 
-    def total(self) -> Tensor:
-        """The gradient."""
-        return self.parts_SLR.sum(0)
+    def total(self) -> tuple[Tensor, Tensor]:
+        """The matrix's gradient and the bias's."""
+        return self.parts_SLR.sum(0), self.bias_SL.sum(0)
 
 
 def _torch_product(left_KL: Tensor, right_KR: Tensor) -> Tensor:
     if left_KL.is_cuda and left_KL.dtype != torch.float32:
         return torch.mm(left_KL.t(), right_KR, out_dtype=torch.float32)
     return left_KL.t().float() @ right_KR.float()
-
-
-def flat(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Tensors as matrices with one row a token."""
-    return [tensor.flatten(0, -2) for tensor in tensors]

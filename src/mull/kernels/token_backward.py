@@ -1,12 +1,9 @@
 """Everything of one recurrence that treats each token alone, backward, for a tile of tokens.
 
 What the forward pass did not keep is computed again. Gradients of large matrices are left to one product over the
-tokens of several recurrences (`mull.kernels.weights`), for which both operands are written; those of vectors and of the
-output layer are summed over a tile here, into a row of `sums` that belongs to this tile alone, so that the result does
-not depend on the order of programs:
-
-    3H bias of qkv | H bias of mix | 4H bias of expand | H bias of contract | H gain | D bias of output | H D output |
-    H D feedback
+tokens of several recurrences (`mull.kernels.weights`), for which both operands are written; those of the output layer
+are summed over a tile here, into a row of `sums` that belongs to this tile alone, so that the result does not depend on
+the order of programs: H gain | D bias of output | H D output | H D feedback.
 
 What is named without `_ptr` is a tensor descriptor.
 Shapes: M token (puzzles times variables), H width, D value (padded to a power of two, at least 16).
@@ -17,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_keys, kept, normal_cdf, normalise, normalise_backward
+from mull.kernels.common import alike, dropout_keys, kept, normal_cdf, normalise, normalise_backward
 
 
 @triton.jit
@@ -48,14 +45,13 @@ def _project_backward(
     for start in range(0, 3 * WIDTH, BN):
         part = grad_qkv.load([row, start])
         toward = tl.dot(part, w.load([start, 0]), toward, input_precision="ieee")
-        _add(sums_ptr + start + tl.arange(0, BN), tl.sum(part.to(tl.float32), 0))
-    normed, scale = normalise(x.load([row, 0]).to(tl.float32), WIDTH)
+    normed, scale = normalise(alike(x.load([row, 0]).to(tl.float32), toward), WIDTH)
     shown = normed
     if INJECT:
         gain = tl.load(gain_ptr + cols)[None, :]
         shown = normed * gain + context.load([row, 0])
         grad_context.store([row, 0], grad_context.load([row, 0]) + toward)
-        _add(sums_ptr + 9 * WIDTH + cols, tl.sum(toward * normed, 0))
+        _add(sums_ptr + cols, tl.sum(toward * normed, 0))
         toward = toward * gain
     normed_qkv.store([row, 0], shown.to(normed_qkv.dtype))
     return normalise_backward(toward, normed, scale, WIDTH) + grad.load([row, 0])
@@ -109,7 +105,7 @@ def _output_backward(
     values = tl.arange(0, VALUES_P)[None, :]
     there = (rows < M) & (values < VALUES)
     toward = tl.load(grad_logits_ptr + rows * VALUES + values, mask=there, other=0.0)
-    start = sums_ptr + 10 * WIDTH + VALUES_P + cols * VALUES_P + values
+    start = sums_ptr + WIDTH + VALUES_P + cols * VALUES_P + values
     if FEEDBACK:
         logits = tl.load(logits_ptr + rows * VALUES + values, mask=there, other=-1e30)
         power = tl.exp(logits - tl.max(logits, 1)[:, None])
@@ -121,7 +117,7 @@ def _output_backward(
         toward += power * (along - tl.sum(along * power, 1)[:, None])
         _add(start + WIDTH * VALUES_P, tl.dot(back.T, shown, input_precision="ieee"))
     normed, scale = normalise(x, WIDTH)
-    _add(sums_ptr + 10 * WIDTH + tl.arange(0, VALUES_P), tl.sum(toward, 0))
+    _add(sums_ptr + WIDTH + tl.arange(0, VALUES_P), tl.sum(toward, 0))
     toward = toward.to(dtype)
     _add(start, tl.dot(normed.to(dtype).T, toward, input_precision="ieee"))
     w = tl.load(out_w_ptr + values.T * WIDTH + cols.T, mask=values.T < VALUES, other=0.0)
@@ -191,14 +187,13 @@ def token_backward(
     else:
         toward = grad.load([row, 0])
     at_z = _output_backward(
-        after.load([row, 0]).to(tl.float32), toward, logits_ptr, grad_logits_ptr, out_w_ptr, feedback_ptr, sums_ptr,
-        rows, M, WIDTH, VALUES, VALUES_P, FEEDBACK,
+        alike(after.load([row, 0]).to(tl.float32), toward), toward, logits_ptr, grad_logits_ptr, out_w_ptr,
+        feedback_ptr, sums_ptr, rows, M, WIDTH, VALUES, VALUES_P, FEEDBACK,
     )  # fmt: skip
     toward = at_z
     if DROP:
         first, second = dropout_keys(seed_ptr, step, 2, 0)
         toward = tl.where(kept(first, second, rows, cols, THRESHOLD), toward * KEPT_SCALE, 0.0)
-    _add(sums_ptr + 8 * WIDTH + tl.arange(0, WIDTH), tl.sum(toward, 0))
     back = toward.to(dtype)
     grad_z.store([row, 0], back)
 
@@ -219,7 +214,6 @@ def token_backward(
         slope = tl.dot(back, contract_w.load([0, start]), input_precision="ieee")
         slope *= cdf + a * (0.3989422804014327 * tl.exp2(a * a * -0.7213475204444817))
         hidden.store([row, start], (a * cdf).to(dtype))
-        _add(sums_ptr + 4 * WIDTH + start + tl.arange(0, BH), tl.sum(slope, 0))
         slope = slope.to(dtype)
         grad_hidden.store([row, start], slope)
         toward = tl.dot(slope, w, toward, input_precision="ieee")
@@ -227,7 +221,6 @@ def token_backward(
     grad.store([row, 0], toward)
     if DROP:
         toward = tl.where(kept(first, second, rows, cols, THRESHOLD), toward * KEPT_SCALE, 0.0)
-    _add(sums_ptr + 3 * WIDTH + tl.arange(0, WIDTH), tl.sum(toward, 0))
     back = toward.to(dtype)
     grad_y.store([row, 0], back)
     grad_mixed.store([row, 0], tl.dot(back, mix_w.load([0, 0]), input_precision="ieee").to(dtype))

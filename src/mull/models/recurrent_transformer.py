@@ -229,21 +229,23 @@ class RecurrentTransformer(nn.Module):
         from mull.kernels.launch import Plan
 
         config, inject = self.config, self.norm_context is not None
-        drop = config.dropout if self.training else 0.0
+        puzzles, variables, width = state_BVH.shape
+        plan = Plan(
+            puzzles=puzzles,
+            variables=variables,
+            width=width,
+            values=self.output.out_features,
+            heads=config.heads,
+            blocks=config.blocks,
+            steps=steps,
+            feedback=config.feedback,
+            inject=inject,
+            dropout=config.dropout if self.training else 0.0,
+            dtype=torch.bfloat16,
+        )
         with torch.autocast(state_BVH.device.type, enabled=False):
             feedback = None if self.feedback is None else self.feedback.weight
             weights = fold_model(self.blocks, self.norm_out, self.output.weight, feedback, inject)
-            plan = Plan(
-                *state_BVH.shape,
-                values=self.output.out_features,
-                heads=config.heads,
-                blocks=config.blocks,
-                steps=steps,
-                feedback=config.feedback,
-                inject=inject,
-                dropout=drop,
-                dtype=torch.bfloat16,
-            )
             return run(plan, weights, state_BVH, context_BVH if inject else None, every_step)
 
     def compile_step(self) -> None:
