@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 # A module imports only from modules above it in this list (and from its own package).
 ORDER = [
     *("errors", "files", "fetch", "images", "constraints", "picture", "problem", "problems", "own", "data", "testing"),
-    *("models", "losses", "recipes", "checkpoint", "graphs", "hub", "runtime", "provenance"),
+    *("kernels", "models", "losses", "recipes", "checkpoint", "graphs", "hub", "runtime", "provenance"),
     *("evaluate", "trainer", "train", "progress", "export"),
     *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "fit", "listing", "cli", "__main__"),
 ]

@@ -10,10 +10,12 @@ import torch
 
 from mull.data.streams import stream
 from mull.losses import LossWeights
+from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.problem import Batch, NumpyBatch
 from mull.problems.shortest_path import ShortestPath
 from mull.problems.sudoku import Sudoku
 from mull.recipes import Recipe, get_recipe
+from mull.runtime import TorchRuntime
 from mull.trainer import Trainer
 
 # Warnings stay warnings here: torch's compiler has its own, and one that becomes an error breaks it.
@@ -29,14 +31,15 @@ def one_puzzle() -> NumpyBatch:
     return Batch(tokens, solution, given, np.ones_like(given))
 
 
-def recipe(bf16: bool) -> Recipe:
+def recipe(bf16: bool, kernels: bool = True) -> Recipe:
     base = get_recipe("sudoku-rrn.best")
     training = replace(base.training, batch=8, recurrences=4, warmup=5, updates=30, augment="none", bf16=bf16)
+    training = replace(training, kernels=kernels)
     return replace(base, problem=Sudoku(), training=replace(training, reset_solved=0.0, reset_unsolved=0.0))
 
 
-def curve(device: str, bf16: bool = False) -> list[float]:
-    trainer = Trainer(recipe(bf16), one_puzzle(), torch.device(device))
+def curve(device: str, bf16: bool = False, kernels: bool = True) -> list[float]:
+    trainer = Trainer(recipe(bf16, kernels), one_puzzle(), torch.device(device))
     losses = []
     for _ in range(30):
         trainer.update()
@@ -51,7 +54,58 @@ def test_the_captured_update_follows_the_plain_one() -> None:
 
 
 def test_bfloat16_stays_close() -> None:
-    np.testing.assert_allclose(curve("cuda", bf16=True), curve("cpu"), rtol=5e-2)
+    plain = curve("cpu")
+    for kernels in (True, False):
+        np.testing.assert_allclose(curve("cuda", bf16=True, kernels=kernels), plain, rtol=5e-2)
+
+
+def window(model: RecurrentTransformer, tokens: torch.Tensor, bf16: bool) -> dict[str, torch.Tensor]:
+    """Logits, state and gradients of three recurrences, under a random linear function."""
+    model.zero_grad(set_to_none=True)
+    torch.manual_seed(1)
+    with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
+        trace = model(tokens, 3)
+    found = {"logits": trace.logits_SLBVD.float(), "state": trace.state_BVH.float()}
+    sum((tensor * torch.randn_like(tensor)).sum() for tensor in found.values()).backward()  # type: ignore[union-attr]
+    return found | {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def test_kernels_follow_the_plain_path() -> None:
+    for config in (ModelConfig(), ModelConfig(feedback=True, inject=True), ModelConfig(blocks=2, width=64, heads=2)):
+        torch.manual_seed(0)
+        model = RecurrentTransformer(Sudoku(), config).cuda().eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.05)
+        for puzzles in (3, 120):
+            tokens = torch.randint(0, 10, (puzzles, 81), device="cuda")
+            model.kernels = False
+            exact, rough = window(model, tokens, False), window(model, tokens, True)
+            model.kernels = True
+            for name, tensor in window(model, tokens, True).items():
+                scale = exact[name].norm()
+                error, usual = (tensor - exact[name]).norm() / scale, (rough[name] - exact[name]).norm() / scale
+                assert error < max(1e-2, 1.5 * usual), f"{name} of {config}: {error:.1e} against {usual:.1e}"
+
+
+def test_kernels_with_dropout_learn() -> None:
+    base = recipe(True)
+    chosen = replace(base, model=ModelConfig(dropout=0.1), training=replace(base.training, carry=0.0))
+    found = losses_on("cuda", chosen, one_puzzle(), 30)
+    assert found[-1] < 0.8 * found[0]
+    assert len({round(loss, 6) for loss in found}) == len(found)
+
+
+def test_kernels_infer_what_the_plain_path_infers() -> None:
+    torch.manual_seed(0)
+    model = RecurrentTransformer(Sudoku(), ModelConfig(feedback=True, inject=True)).cuda()
+    inputs = np.random.default_rng(0).integers(0, 10, (5, 81)).astype(np.uint8)
+    found = []
+    for kernels in (True, False):
+        model.kernels = kernels
+        runtime = TorchRuntime(model, Sudoku(), bf16=True)
+        found.append(runtime.step(runtime.start(inputs), 4)[1])
+    np.testing.assert_allclose(found[0], found[1], atol=0.03 * np.abs(found[1]).max())
 
 
 def test_a_checkpoint_continues_on_the_device() -> None:

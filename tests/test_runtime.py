@@ -41,6 +41,11 @@ class TinyTorch(torch.nn.Module):
         after = state + context
         return after, torch.stack([state, after])
 
+    def advance(self, state: torch.Tensor, context: torch.Tensor, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
+        for _ in range(steps):
+            state, logits = self.step(state, context)
+        return state, logits
+
 
 @pytest.mark.parametrize("context", [True, False])
 def test_onnx_equals_the_same_model_in_numpy(tmp_path: Path, context: bool) -> None:

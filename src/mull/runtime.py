@@ -132,8 +132,7 @@ class TorchRuntime(Runtime):
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
         after, context = state.tensors
         with self._evaluating():
-            for _ in range(count):
-                after, logits_LBVD = self._model.step(after, context)
+            after, logits_LBVD = self._model.advance(after, context, count)
         return State((after, context), state.given_BV), logits_LBVD[-1].float().cpu().numpy()
 
     @contextmanager

@@ -110,6 +110,7 @@ class Trainer:
             raise InvalidInput(f"a batch of {training.batch} cannot be split among {world} processes")
         torch.manual_seed(_torch_seed(recipe.seed, "weights"))
         self.model = RecurrentTransformer(recipe.problem, recipe.model).to(device)
+        self.model.kernels = training.kernels
         self.ema = copy.deepcopy(self.model).eval()
         self.module: nn.Module = self.model
         if device.type == "cuda":

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mull import kernels
 from mull.errors import InvalidInput
 from mull.models.embed import ImageEmbedder, make_embedder
 from mull.problem import Images, Problem
@@ -128,6 +129,8 @@ class RecurrentTransformer(nn.Module):
         self.norm_context = nn.LayerNorm(config.width) if config.inject else None
         kind = problem.input_kind()
         self.given = nn.Linear(config.width, 1) if isinstance(kind, Images) and kind.givens else None
+        self.kernels = True
+        """Use fused kernels where they can run (see `mull.kernels`)."""
         self._step: Callable[..., tuple[Tensor, Tensor, Tensor | None]] = self._recur
         self.apply(_initialise)
         self._initialise_embeddings()
@@ -193,6 +196,9 @@ class RecurrentTransformer(nn.Module):
         if resume is not None:
             carried, fresh = resume
             state = torch.where(fresh[:, None, None], state, carried)
+        if not attention and watch_VV is None and self._fused(state):
+            outputs, state = self._run_kernels(state, context, steps)
+            return Trace(outputs, state, self.tell_given(context))
         logits, maps = list[Tensor](), list[Tensor]()
         for _ in range(steps):
             state, outputs, seen = self._step(state, context, attention, watch_VV)
@@ -201,6 +207,46 @@ class RecurrentTransformer(nn.Module):
         shown = torch.stack(maps) if maps else None
         whole, watched = (shown, None) if watch_VV is None else (None, shown)
         return Trace(torch.stack(logits), state, self.tell_given(context), whole, watched)
+
+    def advance(self, state_BVH: Tensor, context_BVH: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+        """Several recurrences: the last state, and the last logits (L, B, V, D)."""
+        if self._fused(state_BVH):
+            logits_SLBVD, state_BVH = self._run_kernels(state_BVH, context_BVH, steps, every_step=False)
+            return state_BVH, logits_SLBVD[-1]
+        for _ in range(steps):
+            state_BVH, logits_LBVD = self.step(state_BVH, context_BVH)
+        return state_BVH, logits_LBVD
+
+    def _fused(self, state_BVH: Tensor) -> bool:
+        puzzles, variables, width = state_BVH.shape
+        return self.kernels and kernels.usable(width, self.config.heads, puzzles, variables, state_BVH.device)
+
+    def _run_kernels(
+        self, state_BVH: Tensor, context_BVH: Tensor, steps: int, every_step: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        from mull.kernels.fold import fold_model
+        from mull.kernels.function import run
+        from mull.kernels.launch import Plan
+
+        config, inject = self.config, self.norm_context is not None
+        puzzles, variables, width = state_BVH.shape
+        plan = Plan(
+            puzzles=puzzles,
+            variables=variables,
+            width=width,
+            values=self.output.out_features,
+            heads=config.heads,
+            blocks=config.blocks,
+            steps=steps,
+            feedback=config.feedback,
+            inject=inject,
+            dropout=config.dropout if self.training else 0.0,
+            dtype=torch.bfloat16,
+        )
+        with torch.autocast(state_BVH.device.type, enabled=False):
+            feedback = None if self.feedback is None else self.feedback.weight
+            weights = fold_model(self.blocks, self.norm_out, self.output.weight, feedback, inject)
+            return run(plan, weights, state_BVH, context_BVH if inject else None, every_step)
 
     def compile_step(self) -> None:
         """Compile one recurrence, not the unrolled loop: seconds instead of minutes; and an embedder of images."""

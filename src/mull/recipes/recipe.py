@@ -88,6 +88,8 @@ class Training:
     """The same for one that was not."""
     bf16: bool = True
     """Autocast to bfloat16, on GPUs only."""
+    kernels: bool = True
+    """Fused kernels where they can run (see `mull.kernels`): on GPUs, in bfloat16, without a loss on attention."""
     validate_every: int = 500
     """Updates between validations."""
     validate_steps: int = 64

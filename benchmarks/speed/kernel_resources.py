@@ -1,0 +1,157 @@
+"""What the kernels need of a GPU, without one: registers, spills and shared memory, compiled for an H100 or H200.
+
+    python benchmarks/speed/kernel_resources.py                # the tiles of the table, by batch and mode
+    python benchmarks/speed/kernel_resources.py --wide         # and at width 256
+
+The kernels are launched with stand-ins that only remember what they were called with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import triton
+from torch import Tensor
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from mull.kernels import launch
+from mull.kernels.fold import BlockWeights
+from mull.kernels.launch import Operands, Plan, Product
+
+TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+NAMES = {torch.bfloat16: "bf16", torch.float32: "fp32", torch.int64: "i64"}
+OPTIONS = ("num_warps", "num_stages")
+
+
+class Recorder:
+    """Stands in for a kernel: `recorder[grid](...)` compiles it."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel, self.found = kernel, dict[str, Any]()
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Recorder:
+        self.found["programs"] = grid[0] * (grid[1] if len(grid) > 1 else 1)
+        return self
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        options = {name: named.pop(name) for name in OPTIONS}
+        names = self.kernel.arg_names
+        given = dict(zip(names, arguments, strict=False)) | named
+        constants = {name: value for name, value in given.items() if name.isupper()}
+        signature = {name: "constexpr" if name in constants else _kind(value) for name, value in given.items()}
+        aligned = {
+            (names.index(n),): [["tt.divisibility", 16]] for n in given if n.endswith("_ptr") and "logits" not in n
+        }
+        constexprs = {(names.index(name),): value for name, value in constants.items()}
+        source = ASTSource(self.kernel, {name: signature[name] for name in names}, constexprs, aligned)
+        compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+        self.found |= options | _resources(compiled)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, TensorDescriptor):
+        return f"tensordesc<{NAMES[value.base.dtype]}[{', '.join(map(str, value.block_shape))}]>"
+    return f"*{NAMES[value.dtype]}" if isinstance(value, Tensor) else "i32"
+
+
+def _resources(compiled: Any) -> dict[str, Any]:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        Path(file.name).write_bytes(compiled.asm["cubin"])
+        usage, code = (
+            subprocess.run([TOOLS / "cuobjdump", option, file.name], capture_output=True, text=True, check=True).stdout
+            for option in ("-res-usage", "-sass")
+        )
+    found = re.search(r"REG:(\d+) STACK:(\d+)", usage)
+    assert found is not None
+    registers, stack = map(int, found.groups())
+    counts = {name: len(re.findall(rf"\b{name}\b", code)) for name in ("HGMMA", "HMMA", "STL", "LDL", "SHFL")}
+    return {"registers": registers, "stack": stack, "shared_kib": compiled.metadata.shared / 1024, **counts}
+
+
+def resources(kernel: str, plan: Plan) -> dict[str, Any]:
+    """Compile one kernel as it would be launched."""
+    m, h, d = plan.tokens, plan.width, plan.values
+
+    def make(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+        return torch.empty(*shape, dtype=dtype)  # never touched, so it takes no memory
+
+    full = torch.float32
+    block = BlockWeights(
+        make(3 * h, h), make(3 * h, dtype=full), make(h, dtype=full), make(h, h), make(h, dtype=full), make(4 * h, h),
+        make(4 * h, dtype=full), make(h, 4 * h), make(h, dtype=full),
+    )  # fmt: skip
+    x, qkv, mixed = make(m, h, dtype=full), make(m, 3 * h), make(m, h)
+    lse, logits, seed = make(m, plan.heads, dtype=full), make(m, d, dtype=full), make(1, dtype=torch.int64)
+    out_w, out_b, sums = make(d, h), make(d, dtype=full), make(m, plan.sums, dtype=full)
+    feedback, context = make(h, d) if plan.feedback else None, x if plan.inject else None
+    operands = Operands(*(make(m, width * h) for width in Operands.widths()))
+    recorder = Recorder(getattr(launch, f"{kernel}_kernel"))
+    with patch.object(launch, f"{kernel}_kernel", recorder):
+        if kernel == "attention_forward":
+            launch.attention_forward(plan, qkv, mixed, lse, seed, 0)
+        elif kernel == "attention_backward":
+            launch.attention_backward(plan, qkv, mixed, mixed, lse, qkv, seed, 0)
+        elif kernel == "token_forward":
+            launch.token_forward(plan, x, mixed, block, block, out_w, out_b, feedback, context, x, logits, qkv, seed, 0)
+        elif kernel == "token_backward":
+            launch.token_backward(
+                plan, x, x, mixed, logits, logits, x, block, block, out_w, feedback, context, context, mixed, operands,
+                operands, sums, sums, seed, 0,
+            )  # fmt: skip
+        elif kernel == "project_forward":
+            launch.project_forward(plan, x, block, context, qkv)
+        elif kernel == "project_backward":
+            launch.project_backward(plan, x, x, block, context, context, operands, sums)
+        else:
+            product = Product(plan, 4 * h, h, m, torch.device("cpu"))
+            product.add(operands.hidden, mixed)
+    return recorder.found
+
+
+KERNELS = ("attention_forward", "token_forward", "token_backward", "attention_backward", "weight_gradient",
+           "project_forward", "project_backward")  # fmt: skip
+
+
+def main() -> None:
+    """Print one line a kernel, mode and batch."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--batches", default="16,128,512,2048")
+    parser.add_argument("--kernels", default=",".join(KERNELS))
+    arguments = parser.parse_args()
+    assert os.environ.get("TRITON_INTERPRET") != "1", "the interpreter compiles nothing"
+    seen, failed = set(), 0
+    for width in (128, 256) if arguments.wide else (128,):
+        for kernel in arguments.kernels.split(","):
+            for mode, options in (("paper", (False, False, 0.1)), ("best", (True, True, 0.0))):
+                for puzzles in map(int, arguments.batches.split(",")):
+                    plan = Plan(puzzles, 81, width, 9, 4, 1, 1, *options, torch.bfloat16)
+                    try:
+                        found = resources(kernel, plan)
+                    except Exception as error:
+                        print(kernel, mode, width, puzzles, "failed:", str(error)[-600:])
+                        failed += 1
+                        continue
+                    text = " ".join(f"{name} {value:g}" for name, value in found.items() if name != "programs")
+                    if (kernel, mode, text) not in seen:
+                        print(
+                            f"{kernel:18} {mode:5} d={width} B={puzzles:<4} programs {found['programs']:<6} {text}",
+                            flush=True,
+                        )
+                    seen.add((kernel, mode, text))
+    sys.exit(f"{failed} kernels do not compile" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,433 @@
+"""The fused kernels on one GPU: right, and how fast, each alone and in whole updates.
+
+    python benchmarks/speed/kernels.py                                  # everything
+    python benchmarks/speed/kernels.py --parts check,train --batches 16,2048
+    python benchmarks/speed/kernels.py --parts tiles --kernels token_backward
+
+`check` compares with the plain path; `tiles` times candidates for the table in `mull.kernels.configs`, compiled by
+several processes beforehand; `train` times updates through the trainer, and `infer` T=64 recurrences, both in CUDA
+graphs. The last lines repeat what matters most; `--out` gets everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mull.data.streams import stream
+from mull.files import write_text
+from mull.kernels import configs
+from mull.kernels.configs import AttentionTile, GradientTile, TokenTile
+from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
+from mull.problem import Batch, NumpyBatch
+from mull.problems.sudoku import Sudoku
+from mull.provenance import provenance
+from mull.recipes import get_recipe
+from mull.trainer import Trainer
+
+RESULTS = Path(__file__).parents[1] / "results"
+V, D, WIDTH, HEADS = 81, 9, 128, 4
+KERNELS = ("token_forward", "token_backward", "attention_forward", "attention_backward", "weight_gradient")
+MODES: dict[str, dict[str, Any]] = {
+    "paper": {"dropout": 0.1},
+    "best": {"dropout": 0.0, "feedback": True, "inject": True},
+}
+SMALL = [TokenTile(rows, hidden, 64, warps, stages) for rows, hidden, warps, stages in [
+    (16, 64, 4, 3), (16, 128, 8, 2), (16, 64, 8, 3), (32, 64, 4, 3), (32, 64, 8, 3),
+]]  # fmt: skip
+LARGE = [TokenTile(rows, hidden, columns, warps, stages) for rows, hidden, columns, warps, stages in [
+    (128, 64, 64, 8, 2), (128, 64, 64, 8, 3), (128, 128, 128, 8, 2), (128, 32, 64, 8, 3), (64, 64, 64, 4, 2),
+    (64, 64, 64, 4, 3), (64, 32, 64, 4, 3), (64, 32, 32, 4, 2), (64, 128, 64, 4, 2), (64, 64, 64, 8, 2),
+]]  # fmt: skip
+ATTENTION = [AttentionTile(*tile) for tile in [
+    (128, 128, 8, 1), (128, 128, 4, 1), (64, 128, 4, 1), (32, 128, 4, 1), (32, 128, 2, 1), (64, 128, 8, 1),
+]]  # fmt: skip
+ATTENTION_BACK = [*ATTENTION[:4], AttentionTile(64, 64, 4, 1), AttentionTile(32, 32, 4, 1)]
+GRADIENT = [(128, 128, 64, 264, 8, 3), (128, 128, 64, 264, 8, 4), (128, 128, 64, 132, 8, 4), (128, 128, 32, 264, 4, 4),
+            (64, 128, 64, 528, 4, 4), (128, 128, 128, 264, 8, 2)]  # fmt: skip
+
+
+def build(mode: str, device: torch.device, width: int = WIDTH) -> RecurrentTransformer:
+    """A model with weights of a trained one's size."""
+    torch.manual_seed(0)
+    model = RecurrentTransformer(Sudoku(), ModelConfig(width=width, heads=HEADS, **MODES[mode])).to(device)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    return model
+
+
+def boards(rows: int) -> NumpyBatch:
+    """Boards with labels that mean nothing: speed does not depend on them."""
+    rng = stream(0, "speed")
+    solution = rng.integers(0, D, (rows, V))
+    given = rng.random(solution.shape) < 0.4
+    return Batch(((solution + 1) * given).astype("uint8"), solution, given, ~given)
+
+
+def passes(model: RecurrentTransformer, tokens: Tensor, steps: int, bf16: bool) -> dict[str, Tensor]:
+    """Logits, state and all gradients of one training window."""
+    model.zero_grad(set_to_none=True)
+    torch.manual_seed(1)
+    with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
+        trace = model(tokens, steps)
+    generator = torch.Generator(tokens.device).manual_seed(2)
+    loss = torch.zeros((), device=tokens.device)
+    for tensor in (trace.logits_SLBVD, trace.state_BVH):
+        loss = loss + (tensor.float() * torch.randn(tensor.shape, generator=generator, device=tokens.device)).sum()
+    loss.backward()
+    found = {"logits": trace.logits_SLBVD.detach().float(), "state": trace.state_BVH.detach().float()}
+    return found | {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def worst(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Any]:
+    """Relative errors: logits, state, and the parameter that is furthest off."""
+    errors = {name: float((found[name] - t).norm() / t.norm().clamp(min=1e-12)) for name, t in wanted.items()}
+    gradients = {name: error for name, error in errors.items() if name not in ("logits", "state")}
+    name = max(gradients, key=lambda name: gradients[name])
+    return {"logits": errors["logits"], "state": errors["state"], "gradient": gradients[name], "of": name}
+
+
+def check(device: torch.device) -> dict[str, Any]:
+    """The kernels against the plain path in float32, beside the plain path in bfloat16; masks against other tiles."""
+    found: dict[str, Any] = {}
+    for mode, puzzles, width in (
+        ("paper", 5, 128),
+        ("best", 5, 128),
+        ("best", 130, 128),
+        ("paper", 450, 128),
+        ("best", 9, 64),
+        ("best", 9, 256),
+    ):
+        name = f"{mode} B={puzzles} d={width}"
+        try:
+            model = build(mode, device, width).eval()
+            tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
+            model.kernels = False
+            exact, rough = passes(model, tokens, 4, False), passes(model, tokens, 4, True)
+            model.kernels = True
+            found[name] = {"kernels": worst(passes(model, tokens, 4, True), exact), "plain bf16": worst(rough, exact)}
+        except Exception as error:
+            found[name] = {"failed": f"{type(error).__name__}: {error}"[:300]}
+        print(name, json.dumps(found[name], default=lambda x: x), flush=True)
+    model = build("paper", device).train()
+    tokens = torch.from_numpy(boards(130).inputs).to(device)
+    usual = passes(model, tokens, 3, True)
+    configs.FORCED |= {"token_forward": TokenTile(16, 64, 64, 4, 2), "token_backward": TokenTile(16, 64, 64, 4, 2)}
+    configs.FORCED |= {
+        "attention_forward": AttentionTile(32, 128, 4, 1),
+        "attention_backward": AttentionTile(64, 64, 4, 1),
+    }
+    found["dropout, other tiles"] = worst(passes(model, tokens, 3, True), usual)
+    configs.FORCED.clear()
+    print("dropout, other tiles", json.dumps(found["dropout, other tiles"]), flush=True)
+    return found
+
+
+class Bench:
+    """Tensors for one kernel at one size, and a call that launches it."""
+
+    def __init__(self, kernel: str, mode: str, puzzles: int, device: torch.device) -> None:
+        from mull.kernels import launch
+        from mull.kernels.fold import fold_model
+        from mull.kernels.function import _prepared
+
+        self.kernel = kernel
+        model = build(mode, device)
+        options = MODES[mode]
+        fed, inject = bool(options.get("feedback")), bool(options.get("inject"))
+        self.plan = launch.Plan(puzzles, V, WIDTH, D, HEADS, 1, 1, fed, inject, options["dropout"], torch.bfloat16)
+        m, h = self.plan.tokens, WIDTH
+
+        def make(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+            return torch.randn(*shape, device=device).to(dtype)
+
+        with torch.no_grad():
+            fed_back = None if model.feedback is None else model.feedback.weight
+            weights = fold_model(model.blocks, model.norm_out, model.output.weight, fed_back, inject)
+        flat = [tensor for block in weights.blocks for tensor in block]
+        x, after, grad, context = (make(m, h, dtype=torch.float32) for _ in range(4))
+        whole = (x, None, weights.out_w, weights.out_b, weights.feedback, *flat)
+        _, _, blocks, out_w, out_b, feedback = _prepared(self.plan, whole)
+        qkv, mixed, grad_mixed, lse = (
+            make(m, 3 * h),
+            make(m, h),
+            make(m, h),
+            make(puzzles * HEADS, V, dtype=torch.float32),
+        )
+        logits, grad_logits = make(m, D, dtype=torch.float32), make(m, D, dtype=torch.float32)
+        operands = launch.Operands(*(make(m, w * h) for w in launch.Operands.widths()))
+        seed = torch.zeros(1, dtype=torch.int64, device=device)
+        shown = context if inject else None
+        grad_shown = torch.zeros_like(context) if inject else None
+        token = 24 * h * h + 4 * h * 16
+        self.flops = {"token_forward": token, "token_backward": 34 * h * h + 8 * h * 16, "weight_gradient": 24 * h * h,
+                      "attention_forward": 4 * V * h, "attention_backward": 10 * V * h}[kernel] * m  # fmt: skip
+
+        def token_forward() -> None:
+            launch.token_forward(
+                self.plan, x, mixed, blocks[0], blocks[0], out_w, out_b, feedback, shown, after, logits, qkv, seed, 3
+            )
+
+        def token_backward() -> None:
+            launch.token_backward(
+                self.plan, x, after, mixed, logits, grad_logits, grad, blocks[0], blocks[0], out_w, feedback, shown,
+                grad_shown, grad_mixed, operands, operands, sums, sums, seed, 3,
+            )  # fmt: skip
+
+        def attention_forward() -> None:
+            launch.attention_forward(self.plan, qkv, mixed, lse, seed, 3)
+
+        def attention_backward() -> None:
+            launch.attention_backward(self.plan, qkv, mixed, grad_mixed, lse, operands.grad_qkv, seed, 3)
+
+        def weight_gradient() -> None:
+            lefts = operands.grad_qkv, operands.grad_y, operands.grad_hidden, operands.grad_z
+            rights = operands.normed_qkv, mixed, operands.normed_mlp, operands.hidden
+            for product, left, right in zip(products, lefts, rights, strict=True):
+                product.add(left, right)
+
+        calls: dict[str, Callable[[], None]] = {
+            "token_forward": token_forward, "token_backward": token_backward, "attention_forward": attention_forward,
+            "attention_backward": attention_backward, "weight_gradient": weight_gradient,
+        }  # fmt: skip
+        self.call = calls[kernel]
+
+        def prepare() -> None:
+            nonlocal sums, products
+            if kernel == "token_backward":
+                sums = torch.zeros(launch.backward_tiles(self.plan), self.plan.sums, device=device)
+            if kernel == "weight_gradient":
+                sizes = ((3 * h, h), (h, h), (4 * h, h), (h, 4 * h))
+                products = [launch.Product(self.plan, left, right, m, device) for left, right in sizes]
+                for product in products:
+                    product.parts_SLR.zero_()
+                    product.started = True
+
+        self.prepare, sums, products = prepare, grad, list[launch.Product]()
+
+
+def force(kernel: str, tile: Any) -> None:
+    """Use one tile; a gradient's is cut to its matrix, and its shares are for all matrices together."""
+    configs.FORCED.clear()
+    if tile is not None and tile != "torch":
+        configs.FORCED[kernel] = tile
+
+
+def microseconds(call: Callable[[], None], target: float = 0.03) -> float:
+    """Time of one call, from replays of a CUDA graph of several."""
+    call()
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    count = max(2, min(50, int(0.005 / max(1e-6, time.perf_counter() - began))))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(count):
+            call()
+    graph.replay()
+    torch.cuda.synchronize()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    repeats = 3
+    for _ in range(repeats):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) * 1e3 / (repeats * count)
+
+
+def candidates(kernel: str, puzzles: int) -> list[Any]:
+    """Tiles worth a try."""
+    if kernel.startswith("token"):
+        tokens = puzzles * V
+        return SMALL if tokens < 4096 else [*SMALL[3:], *LARGE[4:8]] if tokens < 16384 else LARGE
+    if kernel == "attention_forward":
+        return list(ATTENTION)
+    if kernel == "attention_backward":
+        return list(ATTENTION_BACK)
+    return [*(GradientTile(*tile) for tile in GRADIENT), "torch"]
+
+
+def compile_one(job: tuple[str, str, Any]) -> str:
+    """Compile a kernel by launching it at a small size; what went wrong, or nothing."""
+    kernel, mode, tile = job
+    try:
+        force(kernel, tile)
+        bench = Bench(kernel, mode, 2, torch.device("cuda"))
+        bench.prepare()
+        bench.call()
+        torch.cuda.synchronize()
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}"[:160]
+    return ""
+
+
+def precompile(jobs: list[tuple[str, str, Any]]) -> dict[str, str]:
+    """Fill Triton's cache with several processes; the jobs that failed, and why."""
+    jobs = sorted(set(jobs), key=lambda job: (job[0] != "token_backward", str(job)))
+    with multiprocessing.get_context("spawn").Pool(min(12, len(jobs))) as pool:
+        said = pool.map(compile_one, jobs, chunksize=1)
+    return {str(job): text for job, text in zip(jobs, said, strict=True) if text}
+
+
+def tiles(batches: list[int], kernels: list[str], modes: list[str], device: torch.device) -> list[dict[str, Any]]:
+    """Microseconds of every candidate."""
+    jobs = [(k, m, tile) for k in kernels for m in modes for b in batches for tile in candidates(k, b)
+            if k != "weight_gradient"]  # fmt: skip
+    began = time.perf_counter()
+    failed = precompile(jobs) if jobs else {}
+    print(
+        f"compiled {len(set(jobs))} candidates in {time.perf_counter() - began:.0f} s, {len(failed)} failed", flush=True
+    )
+    rows = []
+    for kernel in kernels:
+        for mode in modes if kernel != "weight_gradient" else modes[:1]:
+            for puzzles in batches:
+                rows += _candidates_at(kernel, mode, puzzles, failed, device)
+    return rows
+
+
+def _candidates_at(
+    kernel: str, mode: str, puzzles: int, failed: dict[str, str], device: torch.device
+) -> list[dict[str, Any]]:
+    found = []
+    bench = Bench(kernel, mode, puzzles, device)
+    for tile in candidates(kernel, puzzles):
+        row: dict[str, Any] = {"kernel": kernel, "mode": mode, "batch": puzzles, "tile": short(tile)}
+        try:
+            if str((kernel, mode, tile)) in failed:
+                raise RuntimeError(failed[str((kernel, mode, tile))])
+            force(kernel, tile)
+            bench.plan = replace(bench.plan, torch_products=tile == "torch")
+            bench.prepare()
+            row["us"] = microseconds(bench.call)
+            row["tflops"] = bench.flops / row["us"] / 1e6
+        except Exception as error:
+            row["failed"] = f"{type(error).__name__}: {error}"[:160]
+            torch.cuda.synchronize()
+        found.append(row)
+    configs.FORCED.clear()
+    found.sort(key=lambda row: row.get("us", math.inf))
+    print(f"{kernel} {mode} B={puzzles}", flush=True)
+    for row in found:
+        text = f"{row['us']:8.1f} us {row['tflops']:5.0f} TF" if "us" in row else "  " + row["failed"]
+        print(f"   {text}  {row['tile']}", flush=True)
+    return found
+
+
+def short(tile: Any) -> str:
+    """A tile in a few characters."""
+    return tile if isinstance(tile, str) else " ".join(f"{name[0]}{value}" for name, value in vars(tile).items())
+
+
+def train(batches: list[int], modes: list[str], plain: list[int], device: torch.device) -> list[dict[str, Any]]:
+    """Puzzles trained a second and peak memory, with kernels, and without them at some sizes."""
+    found = []
+    for mode in modes:
+        for puzzles in batches:
+            for kernels in (True, False) if puzzles in plain else (True,):
+                row: dict[str, Any] = {"mode": mode, "batch": puzzles, "kernels": kernels}
+                try:
+                    row |= train_rate(mode, puzzles, kernels, device)
+                except Exception as error:
+                    row["failed"] = f"{type(error).__name__}: {error}"[:300]
+                print("train", json.dumps(row), flush=True)
+                found.append(row)
+    return found
+
+
+def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device) -> dict[str, float]:
+    """Updates through the trainer."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    recipe = get_recipe(f"sudoku-rrn.{mode}")
+    training = replace(recipe.training, batch=puzzles, kernels=kernels)
+    began = time.perf_counter()
+    trainer = Trainer(replace(recipe, training=training), boards(4096), device)
+    for _ in range(3):
+        trainer.update()
+    loss = trainer.read_metrics()["loss"]
+    ready = time.perf_counter() - began
+    began, updates = time.perf_counter(), 0
+    while time.perf_counter() - began < 1.0:
+        for _ in range(5):
+            trainer.update()
+        updates += 5
+        torch.cuda.synchronize()
+    rate = puzzles * updates / (time.perf_counter() - began)
+    peak = torch.cuda.max_memory_allocated() / 2**30
+    return {
+        "puzzles_per_s": round(rate),
+        "peak_gib": round(peak, 2),
+        "ready_s": round(ready, 1),
+        "loss": round(loss, 4),
+    }
+
+
+@torch.no_grad()
+def infer(batches: list[int], modes: list[str], device: torch.device, steps: int = 64) -> list[dict[str, Any]]:
+    """Puzzles a second at T=64, in one CUDA graph."""
+    found = []
+    for mode in modes:
+        for puzzles in batches:
+            row: dict[str, Any] = {"mode": mode, "batch": puzzles}
+            try:
+                model = build(mode, device).eval()
+                tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
+
+                def solve(model: RecurrentTransformer = model, tokens: Tensor = tokens) -> None:
+                    with torch.autocast("cuda", torch.bfloat16):
+                        model.advance(*model.start(tokens), steps)
+
+                solve()
+                row["puzzles_per_s"] = round(puzzles / microseconds(solve) * 1e6)
+            except Exception as error:
+                row["failed"] = f"{type(error).__name__}: {error}"[:300]
+            print("infer", json.dumps(row), flush=True)
+            found.append(row)
+    return found
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default="check,tiles,train,infer")
+    parser.add_argument("--batches", default="16,128,512,2048")
+    parser.add_argument("--modes", default="paper,best", help="for train and infer")
+    parser.add_argument("--tile-modes", default="paper", help="for tiles")
+    parser.add_argument("--kernels", default=",".join(KERNELS))
+    parser.add_argument("--plain", default="2048", help="batches that are trained without kernels too")
+    parser.add_argument("--out", type=Path, default=RESULTS / "kernel_speed.json")
+    arguments = parser.parse_args()
+    device, parts = torch.device("cuda"), arguments.parts.split(",")
+    batches, modes = [int(size) for size in arguments.batches.split(",")], arguments.modes.split(",")
+    content: dict[str, Any] = {}
+    began = time.perf_counter()
+    if "check" in parts:
+        content["check"] = check(device)
+    if "tiles" in parts:
+        content["tiles"] = tiles(batches, arguments.kernels.split(","), arguments.tile_modes.split(","), device)
+    if "train" in parts:
+        plain = [int(size) for size in arguments.plain.split(",") if size]
+        content["train"] = train(batches, modes, plain, device)
+    if "infer" in parts:
+        content["infer"] = infer([*batches, 8192] if 2048 in batches else batches, modes, device)
+    content |= {"seconds": time.perf_counter() - began, "provenance": provenance(str(device))}
+    write_text(arguments.out, json.dumps(content, indent=1) + "\n")
+    print(f"{content['seconds']:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

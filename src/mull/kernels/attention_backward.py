@@ -1,0 +1,131 @@
+"""Attention of one recurrence, backward: scores are computed again, with keys as rows, so that one transpose is enough.
+
+Shapes: B puzzle, V variable, H width, N head.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from mull.kernels.common import dropout_keys, kept
+
+
+@triton.jit
+def _load(ptr, base, rows, cols, V: tl.constexpr, HEAD: tl.constexpr, STRIDE: tl.constexpr):
+    inside = (rows[:, None] < V) & (cols[None, :] < HEAD)
+    return tl.load(ptr + (base + rows[:, None]) * STRIDE + cols[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def _store(ptr, value, base, rows, cols, V: tl.constexpr, HEAD: tl.constexpr, STRIDE: tl.constexpr):
+    inside = (rows[:, None] < V) & (cols[None, :] < HEAD)
+    at = ptr + (base + rows[:, None]) * STRIDE + cols[None, :]
+    tl.store(at, value.to(ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _tile(
+    q,
+    k,
+    v,
+    grad,
+    lse,
+    delta,
+    rows,
+    keys,
+    first,
+    second,
+    V: tl.constexpr,
+    SCALE: tl.constexpr,
+    DROP: tl.constexpr,
+    THRESHOLD: tl.constexpr,
+    KEPT_SCALE: tl.constexpr,
+):
+    """What the values were weighted with, and the gradient of the scores, both (keys, queries)."""
+    power = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * SCALE - lse[None, :])
+    power = tl.where((keys[:, None] < V) & (rows[None, :] < V), power, 0.0)
+    toward = tl.dot(v, tl.trans(grad), input_precision="ieee")
+    weight = power
+    if DROP:
+        stays = kept(first, second, rows[None, :], keys[:, None], THRESHOLD)
+        weight = tl.where(stays, power * KEPT_SCALE, 0.0)
+        toward = tl.where(stays, toward * KEPT_SCALE, 0.0)
+    return weight, power * (toward - delta[None, :])
+
+
+@triton.jit(do_not_specialize=["step"])
+def attention_backward(
+    qkv_ptr,  # (B, V, 3H)
+    mixed_ptr,  # (B, V, H), and its gradient
+    grad_ptr,
+    lse_ptr,  # (B, N, V)
+    grad_qkv_ptr,  # (B, V, 3H)
+    seed_ptr,
+    step,
+    V: tl.constexpr,
+    WIDTH: tl.constexpr,
+    HEADS: tl.constexpr,
+    HEAD: tl.constexpr,
+    HEAD_P: tl.constexpr,
+    SCALE: tl.constexpr,  # of the scores, log2(e) included
+    SLOPE: tl.constexpr,  # of the scores, without
+    BQ: tl.constexpr,
+    BK: tl.constexpr,
+    BLOCKS: tl.constexpr,  # of keys; with more than one, as many programs again do the queries
+    DROP: tl.constexpr,
+    THRESHOLD: tl.constexpr,
+    KEPT_SCALE: tl.constexpr,
+):
+    """Gradients of queries, keys and values of one puzzle and head."""
+    place = tl.program_id(0)
+    part = tl.program_id(1)
+    base = (place // HEADS) * V
+    head = (place % HEADS) * HEAD
+    cols = tl.arange(0, HEAD_P)
+    W: tl.constexpr = 3 * WIDTH
+    q_ptr, g_ptr, o_ptr, d_ptr = qkv_ptr + head, grad_ptr + head, mixed_ptr + head, grad_qkv_ptr + head
+    first, second = 0, 0
+    if DROP:
+        first, second = dropout_keys(seed_ptr, step, 0, place)
+    if part < BLOCKS:
+        keys = part * BK + tl.arange(0, BK)
+        k = _load(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
+        v = _load(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
+        grad_k = tl.zeros([BK, HEAD_P], tl.float32)
+        grad_v = tl.zeros([BK, HEAD_P], tl.float32)
+        for start in range(0, V, BQ):
+            rows = start + tl.arange(0, BQ)
+            q = _load(q_ptr, base, rows, cols, V, HEAD, W)
+            grad = _load(g_ptr, base, rows, cols, V, HEAD, WIDTH)
+            mixed = _load(o_ptr, base, rows, cols, V, HEAD, WIDTH)
+            delta = tl.sum(grad.to(tl.float32) * mixed.to(tl.float32), 1)
+            lse = tl.load(lse_ptr + place * V + rows, mask=rows < V, other=0.0)
+            weight, slope = _tile(
+                q, k, v, grad, lse, delta, rows, keys, first, second, V, SCALE, DROP, THRESHOLD, KEPT_SCALE
+            )
+            grad_v = tl.dot(weight.to(grad.dtype), grad, grad_v, input_precision="ieee")
+            slope = slope.to(q.dtype)
+            grad_k = tl.dot(slope, q, grad_k, input_precision="ieee")
+            if BLOCKS == 1:
+                grad_q = tl.dot(tl.trans(slope), k, input_precision="ieee") * SLOPE
+                _store(d_ptr, grad_q, base, rows, cols, V, HEAD, W)
+        _store(d_ptr + WIDTH, grad_k * SLOPE, base, keys, cols, V, HEAD, W)
+        _store(d_ptr + 2 * WIDTH, grad_v, base, keys, cols, V, HEAD, W)
+    elif BLOCKS > 1:
+        rows = (part - BLOCKS) * BQ + tl.arange(0, BQ)
+        q = _load(q_ptr, base, rows, cols, V, HEAD, W)
+        grad = _load(g_ptr, base, rows, cols, V, HEAD, WIDTH)
+        mixed = _load(o_ptr, base, rows, cols, V, HEAD, WIDTH)
+        delta = tl.sum(grad.to(tl.float32) * mixed.to(tl.float32), 1)
+        lse = tl.load(lse_ptr + place * V + rows, mask=rows < V, other=0.0)
+        grad_q = tl.zeros([BQ, HEAD_P], tl.float32)
+        for start in range(0, V, BK):
+            keys = start + tl.arange(0, BK)
+            k = _load(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
+            v = _load(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
+            weight, slope = _tile(
+                q, k, v, grad, lse, delta, rows, keys, first, second, V, SCALE, DROP, THRESHOLD, KEPT_SCALE
+            )
+            grad_q = tl.dot(tl.trans(slope.to(k.dtype)), k, grad_q, input_precision="ieee")
+        _store(d_ptr, grad_q * SLOPE, base, rows, cols, V, HEAD, W)

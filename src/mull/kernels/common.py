@@ -1,0 +1,68 @@
+"""Pieces that the kernels share: normalisation, GELU, and masks for dropout that the backward pass makes again."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def alike(x, product):
+    """The same, but with the registers laid out like a product's, in which sums over rows need fewer shuffles."""
+    return x + product * 0.0
+
+
+@triton.jit
+def normalise(x, WIDTH: tl.constexpr):
+    """Rows to mean 0 and variance 1 (layer norm without its affine map), and one over their deviation."""
+    mean = tl.sum(x, 1) * (1.0 / WIDTH)
+    centred = x - mean[:, None]
+    scale = tl.rsqrt(tl.sum(centred * centred, 1) * (1.0 / WIDTH) + 1e-5)
+    return centred * scale[:, None], scale
+
+
+@triton.jit
+def normalise_backward(grad, normed, scale, WIDTH: tl.constexpr):
+    """Gradient of the rows from that of the normalised ones."""
+    mean = tl.sum(grad, 1) * (1.0 / WIDTH)
+    along = tl.sum(grad * normed, 1) * (1.0 / WIDTH)
+    return (grad - mean[:, None] - normed * along[:, None]) * scale[:, None]
+
+
+@triton.jit
+def normal_cdf(a, EXACT: tl.constexpr):
+    """The normal distribution function: exact, or an odd polynomial, off by 8e-5 at most, which bfloat16 hides."""
+    if EXACT:
+        return 0.5 + 0.5 * tl.erf(a * 0.7071067811865476)
+    c = tl.minimum(tl.maximum(a, -4.2), 4.2)
+    s = c * c
+    p = -9.52762798875044e-10 * s + 8.314595978807058e-08
+    p = p * s - 3.1495171431871398e-06
+    p = p * s + 6.864046281509746e-05
+    p = p * s - 0.0009660013064412258
+    p = p * s + 0.009372129957371016
+    p = p * s - 0.06570452319421918
+    p = p * s + 0.3986202244674818
+    return c * p + 0.5
+
+
+@triton.jit
+def dropout_keys(seed_ptr, step, site, place):
+    """Two 32-bit keys for the masks of one recurrence, site and place."""
+    first, second, _, _ = tl.philox(tl.load(seed_ptr), step, site, place, 0)
+    return first, second
+
+
+@triton.jit
+def _scramble(index, key):
+    x = (index.to(tl.uint32) ^ key) * 0x9E3779B9
+    x = (x ^ (x >> 16)) * 0x21F0AAAD
+    x = (x ^ (x >> 15)) * 0x735A2D97
+    return x ^ (x >> 15)
+
+
+@triton.jit
+def kept(first, second, rows, cols, THRESHOLD: tl.constexpr):
+    """Which elements stay: a hash of their row and column, much cheaper than Philox for each element."""
+    x = (_scramble(rows, first) ^ _scramble(cols, second)) * 0x21F0AAAD
+    return ((x ^ (x >> 15)) * 0x735A2D97) >= THRESHOLD

@@ -1,0 +1,124 @@
+"""Block sizes of the kernels by problem size, from `benchmarks/speed/kernels.py`.
+
+A table and not a search at run time, since the first call may be inside the capture of a CUDA graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TokenTile:
+    """How a kernel over tokens is cut up."""
+
+    rows: int
+    """Tokens of one program."""
+    hidden: int
+    """Hidden numbers of the MLP at a time."""
+    columns: int
+    """Columns of queries, keys and values at a time."""
+    warps: int
+    stages: int
+
+
+@dataclass(frozen=True)
+class AttentionTile:
+    """How an attention kernel is cut up."""
+
+    queries: int
+    keys: int
+    warps: int
+    stages: int
+
+
+@dataclass(frozen=True)
+class GradientTile:
+    """How the product that gives a matrix's gradient is cut up."""
+
+    left: int
+    right: int
+    tokens: int
+    """Tokens at a time."""
+    shares: int
+    """Programs that share the tokens of one tile of the result."""
+    warps: int
+    stages: int
+
+
+FORCED: dict[str, Any] = {}
+"""Tiles by kernel that replace those of the table, to measure them."""
+
+# From this many tokens on; the last entry that fits counts.
+TOKEN_FORWARD: dict[int, TokenTile] = {
+    0: TokenTile(16, 64, 64, 4, 3),
+    4_096: TokenTile(32, 64, 64, 4, 3),
+    8_192: TokenTile(64, 64, 64, 4, 2),
+    32_768: TokenTile(128, 64, 64, 8, 2),
+}
+TOKEN_BACKWARD: dict[int, TokenTile] = {
+    0: TokenTile(16, 64, 64, 4, 3),
+    4_096: TokenTile(32, 64, 64, 4, 2),
+    8_192: TokenTile(64, 64, 64, 4, 2),
+}
+
+
+def _last(table: dict[int, TokenTile], tokens: int) -> TokenTile:
+    return table[max(least for least in table if least <= tokens)]
+
+
+def token_forward(tokens: int, width: int) -> TokenTile:
+    """For the forward pass over tokens."""
+    return FORCED.get("token_forward") or _fit(_last(TOKEN_FORWARD, tokens), width)
+
+
+def token_backward(tokens: int, width: int) -> TokenTile:
+    """For the backward pass over tokens."""
+    return FORCED.get("token_backward") or _fit(_last(TOKEN_BACKWARD, tokens), width)
+
+
+def _fit(tile: TokenTile, width: int) -> TokenTile:
+    if width > 128:  # one row needs twice the registers
+        rows, warps = (64, 8) if tile.rows >= 64 else (tile.rows, 8)
+        return TokenTile(rows, min(tile.hidden, 32), min(tile.columns, 32), warps, 2)
+    return TokenTile(tile.rows, tile.hidden, min(tile.columns, width), tile.warps, tile.stages)
+
+
+def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:
+    """For the forward pass of attention."""
+    forced: AttentionTile | None = FORCED.get("attention_forward")
+    if forced is not None:
+        return forced
+    whole = _power_of_two(variables)
+    if whole <= 128:
+        queries = whole if puzzles * heads >= 512 else min(whole, 64)
+        return AttentionTile(queries, whole, 8 if queries == 128 else 4, 1)
+    return AttentionTile(64, 64, 4, 3)
+
+
+def attention_backward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:
+    """For the backward pass of attention; keys in one block need no second pass for the queries."""
+    forced: AttentionTile | None = FORCED.get("attention_backward")
+    if forced is not None:
+        return forced
+    whole = _power_of_two(variables)
+    if whole <= 128:
+        return AttentionTile(whole if puzzles * heads >= 264 else min(whole, 64), whole, 8 if whole == 128 else 4, 1)
+    return AttentionTile(64, 64, 4, 2)
+
+
+def weight_gradient(tokens: int, left: int, right: int) -> GradientTile:
+    """For the gradients of matrices."""
+    tile_left, tile_right = min(left & -left, 128), min(right & -right, 128)
+    tiles = (left // tile_left) * (right // tile_right)
+    if "weight_gradient" in FORCED:
+        forced: GradientTile = FORCED["weight_gradient"]
+        tiles = (left // forced.left) * (right // forced.right)
+        return replace(forced, shares=max(1, forced.shares // tiles))
+    shares = max(1, min(264 // tiles, -(-tokens // 64)))
+    return GradientTile(tile_left, tile_right, 64, shares, 8 if tile_left * tile_right >= 128 * 128 else 4, 3)
+
+
+def _power_of_two(count: int) -> int:
+    return max(16, 1 << (count - 1).bit_length())
