@@ -98,40 +98,40 @@ def worst(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Any]
     return {"logits": errors["logits"], "state": errors["state"], "gradient": gradients[name], "of": name}
 
 
-def check(device: torch.device) -> dict[str, Any]:
-    """The kernels against the plain path in float32, beside the plain path in bfloat16; masks against other tiles."""
-    found: dict[str, Any] = {}
-    for mode, puzzles, width in (
-        ("paper", 5, 128),
-        ("best", 5, 128),
-        ("best", 130, 128),
-        ("paper", 450, 128),
-        ("best", 9, 64),
-        ("best", 9, 256),
-    ):
-        name = f"{mode} B={puzzles} d={width}"
-        try:
-            model = build(mode, device, width).eval()
-            tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
-            model.kernels = False
-            exact, rough = passes(model, tokens, 4, False), passes(model, tokens, 4, True)
-            model.kernels = True
-            found[name] = {"kernels": worst(passes(model, tokens, 4, True), exact), "plain bf16": worst(rough, exact)}
-        except Exception as error:
-            found[name] = {"failed": f"{type(error).__name__}: {error}"[:300]}
-        print(name, json.dumps(found[name], default=lambda x: x), flush=True)
+CASES = [
+    ("paper", 5, 128),
+    ("best", 5, 128),
+    ("best", 130, 128),
+    ("paper", 450, 128),
+    ("best", 9, 64),
+    ("best", 9, 256),
+]
+
+
+def check_case(mode: str, puzzles: int, width: int) -> dict[str, Any]:
+    """The kernels against the plain path in float32, beside the plain path in bfloat16."""
+    device = torch.device("cuda")
+    model = build(mode, device, width).eval()
+    tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
+    model.kernels = False
+    exact, rough = passes(model, tokens, 4, False), passes(model, tokens, 4, True)
+    model.kernels = True
+    return {"kernels": worst(passes(model, tokens, 4, True), exact), "plain bf16": worst(rough, exact)}
+
+
+def check_masks() -> dict[str, Any]:
+    """Dropout with two sets of tiles, which must drop the same."""
+    device = torch.device("cuda")
     model = build("paper", device).train()
     tokens = torch.from_numpy(boards(130).inputs).to(device)
     usual = passes(model, tokens, 3, True)
     configs.FORCED |= {"token_forward": TokenTile(16, 64, 64, 4, 2), "token_backward": TokenTile(16, 64, 64, 4, 2)}
-    configs.FORCED |= {
-        "attention_forward": AttentionTile(32, 128, 4, 1),
-        "attention_backward": AttentionTile(64, 64, 4, 1),
-    }
-    found["dropout, other tiles"] = worst(passes(model, tokens, 3, True), usual)
-    configs.FORCED.clear()
-    print("dropout, other tiles", json.dumps(found["dropout, other tiles"]), flush=True)
-    return found
+    configs.FORCED["attention_forward"] = AttentionTile(32, 128, 4, 1)
+    configs.FORCED["attention_backward"] = AttentionTile(64, 64, 4, 1)
+    try:
+        return worst(passes(model, tokens, 3, True), usual)
+    finally:
+        configs.FORCED.clear()
 
 
 class Bench:
@@ -260,37 +260,59 @@ def candidates(kernel: str, puzzles: int) -> list[Any]:
     return [*(GradientTile(*tile) for tile in GRADIENT), "torch"]
 
 
-def compile_one(job: tuple[str, str, Any]) -> str:
-    """Compile a kernel by launching it at a small size; what went wrong, or nothing."""
-    kernel, mode, tile = job
+def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
+    """One job of a process that fills Triton's cache: a check, or the kernels of a window, an inference or a tile."""
+    kind, device = job[0], torch.device("cuda")
     try:
-        force(kernel, tile)
-        bench = Bench(kernel, mode, 2, torch.device("cuda"))
-        bench.prepare()
-        bench.call()
+        if kind == "check":
+            return check_case(*job[1:])
+        if kind == "masks":
+            return check_masks()
+        if kind in ("train", "infer"):
+            mode, puzzles = job[1:]
+            model = build(mode, device)
+            tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
+            if kind == "train":
+                passes(model.train(), tokens, get_recipe(f"sudoku-rrn.{mode}").training.recurrences, True)
+            else:
+                with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
+                    model.eval().advance(*model.start(tokens), 3)
+        else:
+            force(kind, job[2])
+            bench = Bench(kind, job[1], 2, device)
+            bench.prepare()
+            bench.call()
         torch.cuda.synchronize()
     except Exception as error:
-        return f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}"[:160]
-    return ""
+        lines = str(error).strip().splitlines() or [""]
+        return {"failed": f"{type(error).__name__}: {lines[-1]}"[:300]}
+    finally:
+        configs.FORCED.clear()
+        torch.cuda.empty_cache()
+    return {}
 
 
-def precompile(jobs: list[tuple[str, str, Any]]) -> dict[str, str]:
-    """Fill Triton's cache with several processes; the jobs that failed, and why."""
-    jobs = sorted(set(jobs), key=lambda job: (job[0] != "token_backward", str(job)))
-    with multiprocessing.get_context("spawn").Pool(min(12, len(jobs))) as pool:
-        said = pool.map(compile_one, jobs, chunksize=1)
-    return {str(job): text for job, text in zip(jobs, said, strict=True) if text}
-
-
-def tiles(batches: list[int], kernels: list[str], modes: list[str], device: torch.device) -> list[dict[str, Any]]:
-    """Microseconds of every candidate."""
-    jobs = [(k, m, tile) for k in kernels for m in modes for b in batches for tile in candidates(k, b)
-            if k != "weight_gradient"]  # fmt: skip
+def do_jobs(jobs: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
+    """Results by job, from several processes, since compiling is slow and knows one core."""
+    jobs = list(dict.fromkeys(jobs))
+    if not jobs:
+        return {}
     began = time.perf_counter()
-    failed = precompile(jobs) if jobs else {}
-    print(
-        f"compiled {len(set(jobs))} candidates in {time.perf_counter() - began:.0f} s, {len(failed)} failed", flush=True
-    )
+    with multiprocessing.get_context("spawn").Pool(min(14, len(jobs))) as pool:
+        found = dict(zip(map(str, jobs), pool.map(do_job, jobs, chunksize=1), strict=True))
+    failed = sum("failed" in result for result in found.values())
+    print(f"{len(jobs)} jobs that compile took {time.perf_counter() - began:.0f} s, {failed} failed", flush=True)
+    for name, result in found.items():
+        if "check" in name or "masks" in name or ("failed" in result and "Tile" not in name):
+            print(name, json.dumps(result), flush=True)
+    return found
+
+
+def tiles(
+    batches: list[int], kernels: list[str], modes: list[str], compiled: dict[str, dict[str, Any]], device: torch.device
+) -> list[dict[str, Any]]:
+    """Microseconds of every candidate."""
+    failed = {job: result["failed"] for job, result in compiled.items() if "failed" in result}
     rows = []
     for kernel in kernels:
         for mode in modes if kernel != "weight_gradient" else modes[:1]:
@@ -321,7 +343,8 @@ def _candidates_at(
     configs.FORCED.clear()
     found.sort(key=lambda row: row.get("us", math.inf))
     print(f"{kernel} {mode} B={puzzles}", flush=True)
-    for row in found:
+    failures = [row for row in found if "failed" in row]
+    for row in [*found[:5], *(row for row in failures[:2] if row not in found[:5])]:
         text = f"{row['us']:8.1f} us {row['tflops']:5.0f} TF" if "us" in row else "  " + row["failed"]
         print(f"   {text}  {row['tile']}", flush=True)
     return found
@@ -413,17 +436,30 @@ def main() -> None:
     arguments = parser.parse_args()
     device, parts = torch.device("cuda"), arguments.parts.split(",")
     batches, modes = [int(size) for size in arguments.batches.split(",")], arguments.modes.split(",")
-    content: dict[str, Any] = {}
-    began = time.perf_counter()
+    kernels, tile_modes = arguments.kernels.split(","), arguments.tile_modes.split(",")
+    more = [*batches, 8192] if 2048 in batches else batches
+    jobs: list[tuple[Any, ...]] = []
+    if "train" in parts:
+        jobs += [("train", mode, puzzles) for mode in modes for puzzles in batches]
+    if "infer" in parts:
+        jobs += [("infer", mode, puzzles) for mode in modes for puzzles in more]
     if "check" in parts:
-        content["check"] = check(device)
+        jobs += [*(("check", *case) for case in CASES), ("masks",)]
     if "tiles" in parts:
-        content["tiles"] = tiles(batches, arguments.kernels.split(","), arguments.tile_modes.split(","), device)
+        chosen = [kernel for kernel in kernels if kernel != "weight_gradient"]
+        jobs += [(k, mode, tile) for k in chosen for mode in tile_modes for b in batches for tile in candidates(k, b)]
+    began = time.perf_counter()
+    compiled = do_jobs(jobs)
+    content: dict[str, Any] = {
+        "check": {job: found for job, found in compiled.items() if "check" in job or "masks" in job}
+    }
+    if "tiles" in parts:
+        content["tiles"] = tiles(batches, kernels, tile_modes, compiled, device)
     if "train" in parts:
         plain = [int(size) for size in arguments.plain.split(",") if size]
         content["train"] = train(batches, modes, plain, device)
     if "infer" in parts:
-        content["infer"] = infer([*batches, 8192] if 2048 in batches else batches, modes, device)
+        content["infer"] = infer(more, modes, device)
     content |= {"seconds": time.perf_counter() - began, "provenance": provenance(str(device))}
     write_text(arguments.out, json.dumps(content, indent=1) + "\n")
     print(f"{content['seconds']:.0f} s")
