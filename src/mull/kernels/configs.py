@@ -53,14 +53,12 @@ FORCED: dict[str, Any] = {}
 # From this many tokens on; the last entry that fits counts.
 TOKEN_FORWARD: dict[int, TokenTile] = {
     0: TokenTile(16, 64, 64, 4, 3),
-    4_096: TokenTile(32, 64, 64, 4, 3),
-    8_192: TokenTile(64, 64, 64, 4, 2),
-    32_768: TokenTile(128, 64, 64, 8, 2),
+    4_096: TokenTile(64, 64, 64, 4, 3),
 }
 TOKEN_BACKWARD: dict[int, TokenTile] = {
     0: TokenTile(16, 64, 64, 4, 3),
-    4_096: TokenTile(32, 64, 64, 4, 2),
-    8_192: TokenTile(64, 64, 64, 4, 2),
+    4_096: TokenTile(32, 64, 64, 4, 3),
+    8_192: TokenTile(64, 32, 64, 4, 3),
 }
 
 
@@ -92,8 +90,7 @@ def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> At
         return forced
     whole = _power_of_two(variables)
     if whole <= 128:
-        queries = whole if puzzles * heads >= 512 else min(whole, 64)
-        return AttentionTile(queries, whole, 8 if queries == 128 else 4, 1)
+        return AttentionTile(min(whole, 32), whole, 2, 1)
     return AttentionTile(64, 64, 4, 3)
 
 
@@ -104,7 +101,7 @@ def attention_backward(puzzles: int, heads: int, variables: int, head: int) -> A
         return forced
     whole = _power_of_two(variables)
     if whole <= 128:
-        return AttentionTile(whole if puzzles * heads >= 264 else min(whole, 64), whole, 8 if whole == 128 else 4, 1)
+        return AttentionTile(whole if puzzles * heads >= 4096 else min(whole, 32), whole, 4, 1)
     return AttentionTile(64, 64, 4, 2)
 
 
@@ -116,8 +113,8 @@ def weight_gradient(tokens: int, left: int, right: int) -> GradientTile:
         forced: GradientTile = FORCED["weight_gradient"]
         tiles = (left // forced.left) * (right // forced.right)
         return replace(forced, shares=max(1, forced.shares // tiles))
-    shares = max(1, min(264 // tiles, -(-tokens // 64)))
-    return GradientTile(tile_left, tile_right, 64, shares, 8 if tile_left * tile_right >= 128 * 128 else 4, 3)
+    shares = max(1, min(132 // tiles, -(-tokens // 64)))
+    return GradientTile(tile_left, tile_right, 64, shares, 8 if tile_left * tile_right >= 128 * 128 else 4, 4)
 
 
 def _power_of_two(count: int) -> int:
