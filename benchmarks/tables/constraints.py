@@ -51,7 +51,7 @@ def trained(recipe: Recipe, out: Path, device: torch.device, resume: bool) -> tu
     tensors, about = checkpoint.load(out / "best.safetensors")
     model = RecurrentTransformer(recipe.problem, recipe.model)
     checkpoint.load_weights(model, tensors, str(out))
-    return TorchRuntime(model.eval(), recipe.problem, device=device), about
+    return TorchRuntime(model.eval(), recipe.problem, device=device, bf16=device.type == "cuda"), about
 
 
 def row(recipe: Recipe, out: Path, device: torch.device, resume: bool, steps: list[int]) -> dict[str, Any]:
