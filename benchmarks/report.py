@@ -61,6 +61,15 @@ PAPER_EPOCH = {
 """The paper's cost of an epoch with each loss."""
 
 
+PAPER_CONSTRAINTS = {
+    "none": "80.3 / 81.9",
+    "cardinality": "80.1 / 84.4",
+    "attention": "83.8 / 86.3",
+    "both": "83.3 / 87.0",
+}
+"""The paper's accuracies on 9k RRN puzzles at T=32 and 64, by constraint losses."""
+
+
 CONSTRAINT_LOSSES = ("cardinality", "attention", "path", "clste")
 
 
@@ -244,6 +253,30 @@ def losses_speed() -> str:
     return "\n".join([*lines, "", about])
 
 
+def constraints() -> str:
+    """The effect of constraint losses on 9k puzzles, when they start late and when they start at once."""
+    late, at_once = result("constraints"), result("constraints-from-the-start")
+    lines = [
+        "| constraint losses | T=32 | T=64 | 17 givens, T=64 | best on validation, at update | seconds | 5,000 "
+        "updates, the paper's weights from the first one on: T=64 | the paper, T=32 / 64 |",
+        "|---" * 8 + "|",
+    ]
+    for name, row in late["rows"].items():
+        other = at_once["rows"].get(name)
+        cells = [name, *(f"{100 * row['right'][steps]:.1f} %" for steps in ("32", "64"))]
+        cells += [
+            f"{100 * row['fewest_givens']['64']:.1f} %",
+            f"{100 * row['valid_board']:.1f} %, {row['update']:,.0f}",
+        ]
+        cells += [f"{row['seconds']:.0f}", f"{100 * other['right']['64']:.1f} %" if other else ""]
+        lines.append("| " + " | ".join([*cells, PAPER_CONSTRAINTS.get(name, "")]) + " |")
+    about = (
+        f"{next(iter(late['rows'].values()))['instances']:,} RRN test boards, one seed, "
+        f"{late['provenance']['hardware']}. Settings of each row are in the result file."
+    )
+    return "\n".join([*lines, "", about])
+
+
 def no_labels() -> str:
     """Trainings without solutions: what the constraints alone teach."""
     lines = [
@@ -284,6 +317,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "embed-speed": embed_speed,
     "losses-speed": losses_speed,
     "no-labels": no_labels,
+    "constraints": constraints,
     "binairo": binairo,
 }
 

@@ -112,20 +112,20 @@ def sudoku_rrn_best() -> Recipe:
 
 
 def sudoku_rrn_semi_paper() -> Recipe:
-    """4k RRN puzzles with solutions and 8k without; on both, the cardinality loss with the paper's weight."""
+    """4k RRN puzzles with solutions and 8k without; on both, the cardinality loss with the paper's estimator."""
     base = sudoku_rrn_9k_paper()
     return replace(
         base,
         name="sudoku-rrn-semi.paper",
         description="RRN puzzles (4k labelled, 8k unlabelled), L1R32H4, cardinality loss, no augmentation",
         train=Data("rrn_train", 12_000, labelled_rows=4_000),
-        training=replace(base.training, labelled_share=1 / 3, constraint_start=2_000, constraint_warmup=2_000),
-        loss=LossWeights(cardinality=1, fixed_bounds_only=True),
+        training=replace(base.training, labelled_share=1 / 3, constraint_start=1_000, constraint_warmup=500),
+        loss=LossWeights(cardinality=0.1, fixed_bounds_only=True),
     )
 
 
 def sudoku_rrn_semi_best() -> Recipe:
-    """The same puzzles with all symmetries, carried slots, feedback and injection."""
+    """The same puzzles with expected counts, all symmetries, carried slots, feedback and injection."""
     base = sudoku_rrn_best()
     return replace(
         base,
@@ -139,11 +139,9 @@ def sudoku_rrn_semi_best() -> Recipe:
             batch=512,
             learning_rate=1e-3,
             labelled_share=1 / 2,
-            constraint_start=2_000,
-            constraint_warmup=2_000,
             validate_every=1_000,
         ),
-        loss=LossWeights(cardinality=0.1),
+        loss=LossWeights(cardinality=1, estimator="soft"),
     )
 
 
