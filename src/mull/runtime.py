@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from mull.constraints import BoolArray
+from mull.constraints import BoolArray, IntArray
 from mull.errors import CorruptFile, InvalidInput, UserError
 from mull.graphs import complete, read_tensors
 from mull.hub import Card, read_model
@@ -47,6 +47,33 @@ class State:
         given = None if self.given_BV is None else self.given_BV[rows]
         return State(tuple(tensor[rows] for tensor in self.tensors), given)
 
+    def fill(self, leaving: IntArray, new: State) -> State:
+        """New instances instead of the `leaving` ones: in place as far as it goes, the rest appended or dropped."""
+        both = min(len(leaving), len(new))
+        mine, theirs = ([*state.tensors, *_there(state.given_BV)] for state in (self, new))
+        for old, entering in zip(mine, theirs, strict=True):
+            old[leaving[:both]] = entering[:both]
+        if len(leaving) > both:
+            return self[np.delete(np.arange(len(self)), leaving[both:])]
+        if len(new) == both:
+            return self
+        rest = new[both:]
+        given = None if self.given_BV is None else _joined(self.given_BV, rest.given_BV)
+        return State(tuple(map(_joined, self.tensors, rest.tensors)), given)
+
+
+def _there(given_BV: BoolArray | None) -> list[BoolArray]:
+    return [] if given_BV is None else [given_BV]
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two arrays, or two tensors, one after the other."""
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    import torch
+
+    return torch.cat([first, second])
+
 
 class Runtime(ABC):
     """A model that can be started on inputs and stepped, one recurrence at a time."""
@@ -68,6 +95,10 @@ class Runtime(ABC):
     @abstractmethod
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
         """One recurrence, or `count` of them: the new state and the last logits (B, V, D)."""
+
+    def fill(self, state: State, leaving: IntArray, new: State) -> State:
+        """`State.fill`; the state that was passed is not to be used any more."""
+        return state.fill(leaving, new)
 
 
 @final
@@ -147,6 +178,10 @@ class TorchRuntime(Runtime):
             for _ in range(count):
                 after, logits_LBVD = self._model.step(after, context)
         return State((after, context), state.given_BV), logits_LBVD[-1].float().cpu().numpy()
+
+    def fill(self, state: State, leaving: IntArray, new: State) -> State:
+        with self._evaluating():  # its tensors may be changed there alone
+            return state.fill(leaving, new)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
