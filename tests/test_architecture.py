@@ -13,21 +13,10 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 # A module imports only from modules above it in this list (and from its own package).
 ORDER = [
     *("errors", "files", "fetch", "images", "constraints", "picture", "problem", "problems", "own", "data", "testing"),
-    *(
-        "models",
-        "losses",
-        "recipes",
-        "checkpoint",
-        "graphs",
-        "quantise",
-        "hub",
-        "processor",
-        "runtime",
-        "pool",
-        "provenance",
-    ),
+    *("models", "losses", "recipes", "checkpoint", "graphs", "quantise", "hub", "processor", "runtime", "pool"),
     *("provenance", "evaluate", "trainer", "train", "progress", "export"),
-    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "fit", "listing", "cli", "__main__"),
+    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
+    *("cli", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]

@@ -54,5 +54,5 @@ def test_it_trains_on_the_same_loss(naive: ModuleType) -> None:
     wanted = supervised(torch.stack(logits)[:, None], Batch(inputs, solution, ~labelled, labelled))
     optimise = naive.optimiser(model, 1e-3)
     losses = [naive.train_step(model, optimise, inputs, solution, 3) for _ in range(20)]
-    assert losses[0] == pytest.approx(float(wanted), rel=1e-5)
+    assert losses[0] == pytest.approx(wanted.item(), rel=1e-5)
     assert losses[-1] < losses[0]

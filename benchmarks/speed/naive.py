@@ -1,9 +1,9 @@
 """The yardstick of the speed benchmarks: the Recurrent Transformer written down plainly, in the paper's shape.
 
 Separate layers for query, key and value; attention matrices computed one by one and kept for every recurrence, like all
-logits; float32, eager, AdamW with its defaults, and `loss.item()` after every update. It is here to compare with and for
-nothing else. It computes what `mull.models.recurrent_transformer` does (the tests compare), options beyond the paper
-included, so that a ratio of times says how well the same work is done.
+logits; float32, eager, AdamW with its defaults, and `loss.item()` after every update. It is here to compare with, and
+for nothing else. It computes what `mull.models.recurrent_transformer` does (the tests compare), options beyond the
+paper included, so that a ratio of times says how well the same work is done.
 
 Shapes: S step, B batch, V variable, D value, H width, N head.
 """

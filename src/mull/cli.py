@@ -260,6 +260,10 @@ def export(
     scores: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What mull eval --json wrote, to put on the model's card.")
     ] = None,
+    int8: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="Measure int8 on this validation data; used if it loses nothing."),
+    ] = None,
     problem: Own = None,
 ) -> None:
     """Write a model file that solves without torch."""
@@ -268,6 +272,11 @@ def export(
     _own(problem)
     export_model(Path(model), out, scores)
     print(f"wrote {out}")
+    if int8 is not None:
+        from mull.int8 import add_int8
+        from mull.terminal import int8_verdict
+
+        print(int8_verdict(add_int8(out, int8)))
 
 
 @app.command(cls=PuzzleCommand)

@@ -20,7 +20,6 @@ from mull.errors import CorruptFile, InvalidInput
 from mull.hub import Card, find_model, read_model, write_model
 from mull.models.recurrent_transformer import RecurrentTransformer
 from mull.problem import Images, Problem, Tokens
-from mull.quantise import quantise
 from mull.recipes.recipe import Recipe, from_dict
 from mull.runtime import OnnxRuntime, TorchRuntime
 
@@ -52,21 +51,17 @@ class _Step(nn.Module):
 
 
 def members(model: RecurrentTransformer, problem: Problem) -> dict[str, bytes]:
-    """What a model file holds besides its card: graphs, and the weights that all of them name.
+    """What a model file holds besides its card: two graphs, and the weights that both of them name.
 
-    The graphs are `start.onnx` (inputs -> state, context) and `step.onnx` (state, context -> next_state, logits), the
-    latter in int8 as well.
+    The graphs are `start.onnx` (inputs -> state, context) and `step.onnx` (state, context -> next_state, logits).
     """
     model = model.eval().cpu()
     inputs = random_inputs(problem, 2)
     state, context = (tensor.detach().clone() for tensor in model.start(inputs))  # one tensor twice would be one input
     outputs = ["state", "context"] + ["given"] * (model.given is not None)
-    step = _graph(_Step(model), {"state": state, "context": context}, ["next_state", "logits"])
-    blocks = [name for name in model.state_dict() if name.startswith("blocks.") and name.endswith(".weight")]
     return {
         "start.onnx": _graph(_Start(model), {"inputs": inputs}, outputs),
-        "step.onnx": step,
-        OnnxRuntime.INT8: quantise(step, blocks),
+        "step.onnx": _graph(_Step(model), {"state": state, "context": context}, ["next_state", "logits"]),
         "weights.safetensors": save_bytes({name: tensor.contiguous() for name, tensor in model.state_dict().items()}),
     }
 
@@ -107,6 +102,8 @@ def export_model(source: Path, out: Path, scores: Path | None = None) -> None:
     worst = difference(model, OnnxRuntime(card, content))
     if not worst < TOLERANCE:
         raise CorruptFile(f"{source}: onnxruntime differs from torch by {worst:.1e}; nothing was written")
+    if card.int8:  # measured with these weights
+        content |= read_model(find_model(str(source)), (), optional=(OnnxRuntime.INT8,))[1]
     write_model(out, card, content)
 
 

@@ -231,22 +231,27 @@ def load_runtime(
 def _choose_precision(wanted: Precision, card: Card, there: bool) -> str:
     """fp32 or int8. Who asks for int8 gets it: answers are checked anyway."""
     if wanted == "int8" and not there:
-        raise InvalidInput(f"the model {card.name} has no int8 graph: export it again with mull export")
+        raise InvalidInput(f"the model {card.name} has no int8 graph: make one with mull export --int8")
     if wanted == "auto":
         return "int8" if there and card.int8.get("allowed") is True and has_int8_products() else "fp32"
     return wanted
 
 
-def _session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
+def load_session(graph: bytes, threads: int = 1) -> Any:
+    """An onnxruntime session for a graph, on the CPU."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4  # what goes wrong is raised, and told in one line
     try:
-        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's exceptions share no base class of their own
         raise CorruptFile("the model file's graphs cannot be loaded") from error
+
+
+def _session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
+    session = load_session(graph, threads)
     missing = inputs - {node.name for node in session.get_inputs()}
     missing |= outputs - {node.name for node in session.get_outputs()}
     if missing:
