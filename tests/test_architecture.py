@@ -12,8 +12,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 
 # A module imports only from modules above it in this list (and from its own package).
 ORDER = [
-    *("errors", "files", "fetch", "images", "constraints", "picture", "problem", "problems", "own", "data", "testing"),
-    *("models", "losses", "recipes", "checkpoint", "graphs", "quantise", "hub", "processor", "runtime", "pool"),
+    *("errors", "files", "fetch", "images", "processor", "constraints", "picture", "problem", "problems", "own"),
+    *("data", "testing", "models", "losses", "recipes", "checkpoint", "graphs", "quantise", "hub", "runtime", "pool"),
     *("provenance", "evaluate", "trainer", "train", "progress", "export"),
     *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
     *("cli", "__main__"),

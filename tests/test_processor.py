@@ -11,9 +11,9 @@ from mull import processor
 
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
-    processor.has_int8_products.cache_clear()
+    processor._flags.cache_clear()
     yield
-    processor.has_int8_products.cache_clear()
+    processor._flags.cache_clear()
 
 
 def test_there_is_a_core() -> None:
@@ -21,20 +21,23 @@ def test_there_is_a_core() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "flags", "fast"),
+    ("machine", "flags", "int8", "bf16"),
     [
-        ("x86_64", "sse avx2 avx512_vnni", True),
-        ("AMD64", "avx2 avx_vnni", True),
-        ("x86_64", "sse avx2 avx512f", False),
-        ("aarch64", "asimddp avx_vnni", False),
+        ("x86_64", "sse avx2 avx512_vnni avx512_bf16", True, True),
+        ("AMD64", "avx2 avx_vnni", True, False),
+        ("x86_64", "sse avx2 avx512f", False, False),
+        ("aarch64", "asimddp avx_vnni avx512_bf16", False, False),
     ],
 )
-def test_int8_products(machine: str, flags: str, fast: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products(
+    machine: str, flags: str, int8: bool, bf16: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\n\nprocessor\t: 1\n")
     monkeypatch.setattr(processor, "CPUINFO", cpuinfo)
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    assert processor.has_int8_products() is fast
+    assert processor.has_int8_products() is int8
+    assert processor.has_bf16_products() is bf16
 
 
 def test_no_cpuinfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ class Training:
     reset_unsolved: float = 0.067
     """The same for one that was not."""
     bf16: bool = True
-    """Autocast to bfloat16, on GPUs only."""
+    """Autocast to bfloat16, on GPUs; on CPUs that have products of it too, unless there are losses on constraints."""
     validate_every: int = 500
     """Updates between validations."""
     validate_steps: int = 64
