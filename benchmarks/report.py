@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import report_cpu
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (
@@ -21,6 +23,7 @@ PAGES = (
     ROOT / "docs" / "results.md",
     ROOT / "docs" / "own_problem.md",
     ROOT / "docs" / "losses.md",
+    ROOT / "docs" / "performance.md",
     *sorted((ROOT / "docs" / "problems").glob("*.md")),
 )
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
@@ -268,6 +271,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "embed-speed": embed_speed,
     "losses-speed": losses_speed,
     "binairo": binairo,
+    "cpu-speed": lambda: report_cpu.speed(result("cpu_speed")),
+    "cpu-accuracy": lambda: report_cpu.accuracy(result("cpu_speed")),
+    "cpu-training": lambda: report_cpu.training(result("cpu_speed")),
+    "cpu-processes": lambda: report_cpu.processes(result("cpu_speed")),
+    "generator-rates": lambda: report_cpu.generator_rates(result("cpu_speed")),
 }
 
 

@@ -59,6 +59,27 @@ def measure(name: str, boards: int) -> dict[str, float]:
     }
 
 
+RATES = (
+    *("sudoku", "sudoku-16x16-simple", "sudoku-16x16-medium", "sudoku-16x16-hard"),
+    *("nonogram", "nonogram-15", "shortest-path", "shortest-path-12"),
+)
+"""Problems whose generators are timed for `cpu.py`."""
+
+
+def rates(instances: int | None = None, seconds: float = 5.0) -> dict[str, float]:
+    """Instances a second of processor time, over so many instances or so many seconds; with their one solution."""
+    found = {}
+    for name in RATES:
+        problem, rng = PROBLEMS[name](), stream(SEED, "generator rates", name)
+        problem.generate(rng)  # compiles
+        began, made = time.process_time(), 0
+        while made < instances if instances else time.process_time() - began < seconds:
+            problem.generate(rng)
+            made += 1
+        found[name] = made / (time.process_time() - began)
+    return found
+
+
 def main() -> None:
     """Measure and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)

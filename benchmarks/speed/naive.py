@@ -11,6 +11,7 @@ Shapes: S step, B batch, V variable, D value, H width, N head.
 from __future__ import annotations
 
 import math
+import sys
 
 import torch
 from torch import Tensor, nn
@@ -139,3 +140,24 @@ def train_step(model: Naive, optimise: torch.optim.AdamW, inputs: Tensor, soluti
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimise.step()
     return loss.item()
+
+
+def shipped(name: str, device: str | torch.device = "cpu") -> tuple[Naive, Problem]:
+    """The yardstick with the weights of a model that ships, and its problem."""
+    from mull.checkpoint import model_from_weights
+    from mull.hub import find_model, read_model
+
+    card, members = read_model(find_model(name), ("weights.safetensors",))
+    ours = model_from_weights(card.problem, dict(card.model), members["weights.safetensors"])
+    return from_ours(ours, card.problem, device), card.problem
+
+
+def main() -> None:
+    """Print the answer to one puzzle: what `mull solve` does, from a cold start."""
+    model, problem = shipped("sudoku")
+    inputs = torch.from_numpy(problem.parse(sys.argv[1]).inputs).long()[None]
+    print(problem.write_answer(answer(model, inputs, 64)[0].numpy()))
+
+
+if __name__ == "__main__":
+    main()
