@@ -296,7 +296,7 @@ def draw() -> None:
     learning_curve(result("sudoku-rrn.best.train")["rows"], images / "learning_curve.png")
     learning_curve(result("visual-sudoku.best.train")["rows"], images / "visual_sudoku_curve.png")
     for model, data in EXAMPLES.items():
-        solver, batch = mull.load(model), sets.load(data)
+        solver, batch = mull.load(model, precision="fp32"), sets.load(data)
         row = int(batch.solution.sum(axis=1).argmax()) if data == "sp4_test" else 0
         puzzle = solver.problem.write(Instance(batch.inputs[row], batch.given[row]))
         recurrences(solver, puzzle, images / f"{model.replace('-', '_')}.png")

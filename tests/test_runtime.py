@@ -206,7 +206,7 @@ def test_int8_where_it_is_allowed_and_fast(
 def test_files_without_int8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "has_int8_products", lambda: True)
     path = write_tiny(tmp_path / "tiny.mull")
-    assert load_runtime(path).precision == "fp32"
+    assert load_runtime(path, precision="auto").precision == "fp32"
     with pytest.raises(InvalidInput, match="no int8 graph"):
         load_runtime(path, precision="int8")
     with pytest.raises(InvalidInput, match="no precision 'int4'"):

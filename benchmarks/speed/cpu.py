@@ -180,7 +180,7 @@ def main() -> None:
         "provenance": provenance(),
         "machine": {**machine, "load_before": os.getloadavg()[0]},
         "solving": solving(QUICK if arguments.quick else Sizes()),
-        "generators": generate.rates(2 if arguments.quick else None),
+        "generators": generate.rates(["sudoku", "nonogram"], 0.1) if arguments.quick else generate.rates(),
         "training": cpu_training.measure(arguments.quick),
     }
     write_text(arguments.out, json.dumps(result, indent=1) + "\n")

@@ -43,7 +43,7 @@ class Sizes:
     processes_updates: int = 60
 
 
-QUICK = Sizes(rounds=1, updates=1, batches=(8,), limit=0.0, processes_updates=4)
+QUICK = Sizes(rounds=1, updates=1, batches=(8,), limit=0.0, processes_updates=0)
 
 
 class NaiveTraining:
@@ -141,8 +141,10 @@ def _until(update: Callable[[], None], accuracy: Callable[[], float], every: int
             return {"reached": best >= GOAL, "seconds": spent, "updates": count, "best": best}
 
 
-def processes(sizes: Sizes) -> dict[str, Any]:
+def processes(sizes: Sizes) -> dict[str, Any] | None:
     """One process and two under torchrun, each with one thread: the same curve, and how much faster two are."""
+    if not sizes.processes_updates:
+        return None
     rows: dict[int, list[dict[str, float]]] = {}
     rates: dict[int, list[float]] = {1: [], 2: []}
     settings = [f"updates={sizes.processes_updates}", "validate_every=1000000", "bf16=false", "valid.count=8"]

@@ -199,11 +199,12 @@ class TorchRuntime(Runtime):
 
 
 def load_runtime(
-    path: Path, backend: Backend = "auto", device: str | None = None, precision: Precision = "auto"
+    path: Path, backend: Backend = "auto", device: str | None = None, precision: Precision = "fp32"
 ) -> Runtime:
     """A runtime for a model file; `auto` takes onnxruntime where it is installed and no device is asked for.
 
-    Of precisions, `auto` takes int8 where it was measured to lose nothing (see `Card.int8`) and is fast.
+    Of precisions, `auto` takes int8 where it was measured to lose nothing (see `Card.int8`) and is fast; solving does
+    so, while a model's accuracy is measured in fp32 unless somebody asks for int8.
     """
     if backend not in ("auto", "onnx", "torch"):
         raise InvalidInput(f"there is no backend {backend!r}: use auto, onnx or torch")
