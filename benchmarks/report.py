@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import report_cpu
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (
@@ -21,6 +23,7 @@ PAGES = (
     ROOT / "docs" / "results.md",
     ROOT / "docs" / "own_problem.md",
     ROOT / "docs" / "losses.md",
+    ROOT / "docs" / "performance.md",
     *sorted((ROOT / "docs" / "problems").glob("*.md")),
 )
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
@@ -319,6 +322,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "no-labels": no_labels,
     "constraints": constraints,
     "binairo": binairo,
+    "cpu-speed": lambda: report_cpu.speed(result("cpu_speed")),
+    "cpu-accuracy": lambda: report_cpu.accuracy(result("cpu_speed")),
+    "cpu-training": lambda: report_cpu.training(result("cpu_speed")),
+    "cpu-processes": lambda: report_cpu.processes(result("cpu_speed")),
+    "generator-rates": lambda: report_cpu.generator_rates(result("cpu_speed")),
 }
 
 
@@ -339,7 +347,7 @@ def draw() -> None:
     learning_curve(result("sudoku-rrn.best.train")["rows"], images / "learning_curve.png")
     learning_curve(result("visual-sudoku.best.train")["rows"], images / "visual_sudoku_curve.png")
     for model, data in EXAMPLES.items():
-        solver, batch = mull.load(model), sets.load(data)
+        solver, batch = mull.load(model, precision="fp32"), sets.load(data)
         row = int(batch.solution.sum(axis=1).argmax()) if data == "sp4_test" else 0
         puzzle = solver.problem.write(Instance(batch.inputs[row], batch.given[row]))
         recurrences(solver, puzzle, images / f"{model.replace('-', '_')}.png")

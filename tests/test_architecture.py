@@ -12,14 +12,27 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 
 # A module imports only from modules above it in this list (and from its own package).
 ORDER = [
-    *("errors", "files", "fetch", "images", "constraints", "picture", "problem", "problems", "own", "data", "testing"),
-    *("kernels", "models", "losses", "recipes", "checkpoint", "graphs", "hub", "runtime", "provenance"),
-    *("evaluate", "trainer", "train", "progress", "export"),
-    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "fit", "listing", "cli", "__main__"),
+    *("errors", "files", "fetch", "images", "processor", "constraints", "picture", "problem", "problems", "own"),
+    *(
+        "data",
+        "testing",
+        "kernels",
+        "models",
+        "losses",
+        "recipes",
+        "checkpoint",
+        "graphs",
+        "quantise",
+        "hub",
+        "runtime",
+    ),
+    *("pool", "provenance", "evaluate", "trainer", "train", "progress", "export"),
+    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
+    *("cli", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]
-LIGHT += ["mull.graphs", "mull.solve", "mull.puzzle_files", "mull.terminal", "mull.cli"]
+LIGHT += ["mull.graphs", "mull.processor", "mull.pool", "mull.solve", "mull.puzzle_files", "mull.terminal", "mull.cli"]
 
 
 def module_name(path: Path) -> str:

@@ -189,3 +189,16 @@ def test_dropout_acts_in_training_only() -> None:
     torch.testing.assert_close(model(tokens, 1).logits_SLBVD, model(tokens, 1).logits_SLBVD)
     model.train()
     assert not torch.allclose(model(tokens, 1).logits_SLBVD, model(tokens, 1).logits_SLBVD)
+
+
+def test_bfloat16_on_a_cpu_is_close_and_trains() -> None:
+    torch.manual_seed(0)
+    model = RecurrentTransformer(Sudoku(2), ModelConfig(width=32, dropout=0.0, feedback=True, inject=True))
+    inputs = torch.randint(0, 5, (4, 16))
+    exact = model(inputs, 4).logits_SLBVD
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = model(inputs, 4).logits_SLBVD
+    assert rounded.dtype == torch.bfloat16
+    torch.testing.assert_close(rounded.float(), exact, atol=0.02, rtol=0.05)
+    rounded.float().square().mean().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from safetensors.numpy import save
 
 from mull import hub
+from mull import runtime as runtimes
 from mull.errors import CorruptFile, InvalidInput
 from mull.export import random_inputs
 from mull.graphs import complete, read_tensors
@@ -176,3 +178,43 @@ def test_shipped_models_agree_in_torch_and_onnx(name: str) -> None:
     ours, theirs = (runtime.step(state, 8)[1] for runtime, state in zip((onnx, torch_runtime), starts, strict=True))
     np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max())
     assert np.array_equal(starts[0].given_BV, starts[1].given_BV)  # both None where the inputs say what is given
+
+
+def write_int8(path: Path, allowed: bool | None) -> Path:
+    """A model file with a graph for int8 whose logits are those of the other, halved."""
+    graph = onnx.load_from_string(members()["step.onnx"])
+    for node in graph.graph.node:
+        if node.output[0] == "logits":
+            node.output[0] = "whole"
+    graph.graph.node.append(onnx.helper.make_node("Mul", ["whole", "half"], ["logits"]))
+    about = {} if allowed is None else {"allowed": allowed}
+    content = {**members(), "step.int8.onnx": graph.SerializeToString()}
+    hub.write_model(path, replace(card(), int8=about), content)
+    return path
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("allowed", [True, False, None])
+def test_int8_where_it_is_allowed_and_fast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fast: bool, allowed: bool | None
+) -> None:
+    monkeypatch.setattr(runtimes, "has_int8_products", lambda: fast)
+    path = write_int8(tmp_path / "tiny.mull", allowed)
+    expected = {"auto": "int8" if fast and allowed else "fp32", "fp32": "fp32", "int8": "int8"}
+    for wanted, got in expected.items():
+        found = load_runtime(path, precision=wanted)  # type: ignore[arg-type]
+        assert found.precision == got
+        _, logits = found.step(found.start(inputs(puzzle(1))))
+        assert np.abs(logits).max() == (0.5 if got == "fp32" else 0.25)
+
+
+def test_files_without_int8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtimes, "has_int8_products", lambda: True)
+    path = write_tiny(tmp_path / "tiny.mull")
+    assert load_runtime(path, precision="auto").precision == "fp32"
+    with pytest.raises(InvalidInput, match="no int8 graph"):
+        load_runtime(path, precision="int8")
+    with pytest.raises(InvalidInput, match="no precision 'int4'"):
+        load_runtime(path, precision="int4")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="onnxruntime"):
+        load_runtime(path, "torch", precision="int8")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mull import exact, hub, solve
 from mull.errors import InvalidInput, UserError
+from mull.pool import AHEAD
 from mull.runtime import load_runtime
 from mull.solve import NO_SOLUTION, SEVERAL_SOLUTIONS, Answer, Puzzle, Solver, load
 from tiny import BOARD, OTHER, PROBLEM, STEPS, LookupRuntime, puzzle, write_tiny
@@ -40,7 +41,7 @@ def test_one_puzzle_leaves_as_soon_as_it_is_verified() -> None:
 
 
 def test_solved_puzzles_leave_the_batch() -> None:
-    runtime = LookupRuntime(batch=4)
+    runtime = LookupRuntime(batch=4, workers=1)
     Solver(runtime, STEPS).solve([puzzle(2), puzzle(4), puzzle(1), puzzle(4)])
     assert runtime.sizes == [4, 3, 2, 2]
 
@@ -80,7 +81,7 @@ def test_streaming_reads_only_a_little_ahead() -> None:
             yield puzzle(2)
 
     assert len(list(islice(solver(batch=4, workers=2).solve_many(endless()), 10))) == 10
-    assert len(read) <= 10 + 4 * (2 * 2 + 2)
+    assert len(read) <= 10 + 4 * 2 * AHEAD + 2 * 4
 
 
 def test_what_is_not_verified_is_said_to_be() -> None:

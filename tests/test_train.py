@@ -125,7 +125,7 @@ def test_killed_and_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
 
 
 def test_two_processes_follow_one(tmp_path: Path) -> None:
-    settings = ["updates=20", "validate_every=10", "carry=0.5", "dropout=0.0", "checkpoint_seconds=1000"]
+    settings = ["updates=20", "validate_every=10", "carry=0.5", "dropout=0.0", "checkpoint_seconds=1000", "bf16=false"]
     subprocess.run(command(tmp_path / "one", "new", *settings), check=True, env=environment())
     script = tmp_path / "run.py"
     script.write_text(RUN)

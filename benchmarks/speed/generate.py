@@ -13,6 +13,7 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from mull.data.streams import stream
@@ -57,6 +58,27 @@ def measure(name: str, boards: int) -> dict[str, float]:
         "givens_max": max(givens),
         "singles": statistics.mean(singles),
     }
+
+
+RATES = (
+    *("sudoku", "sudoku-16x16-simple", "sudoku-16x16-medium", "sudoku-16x16-hard"),
+    *("nonogram", "nonogram-15", "shortest-path", "shortest-path-12"),
+)
+"""Problems whose generators are timed for `cpu.py`."""
+
+
+def rates(names: Sequence[str] = RATES, seconds: float = 5.0) -> dict[str, float]:
+    """Instances generated in a second of processor time, over some seconds."""
+    found = {}
+    for name in names:
+        problem, rng = PROBLEMS[name](), stream(SEED, "generator rates", name)
+        problem.generate(rng)  # compiles
+        began, made = time.process_time(), 0
+        while time.process_time() - began < seconds:
+            problem.generate(rng)
+            made += 1
+        found[name] = made / (time.process_time() - began)
+    return found
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 import typer.core
@@ -141,6 +141,9 @@ def solve(
         bool | None, typer.Option("--exact/--no-exact", help="Let an exact solver settle what the model does not.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    precision: Annotated[
+        str, typer.Option(metavar="P", help="fp32, int8, or auto: int8 where it is faster and loses nothing.")
+    ] = "auto",
     problem: Own = None,
 ) -> int:
     """Solve puzzles and verify the answers."""
@@ -152,7 +155,7 @@ def solve(
     if not puzzles and file is None:
         raise UserError("give a puzzle, or a file with -f FILE")
     _own(problem)
-    solver = load(model, steps=steps, exact=exact)
+    solver = load(model, steps=steps, exact=exact, precision=cast(Any, precision))  # load knows which there are
     with closing(all_puzzles(puzzles or [], file)) as wanted:
         return 0 if print_answers(solver, wanted, as_json) else 1
 
@@ -257,6 +260,10 @@ def export(
     scores: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What mull eval --json wrote, to put on the model's card.")
     ] = None,
+    int8: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="Measure int8 on this validation data; used if it loses nothing."),
+    ] = None,
     problem: Own = None,
 ) -> None:
     """Write a model file that solves without torch."""
@@ -265,6 +272,11 @@ def export(
     _own(problem)
     export_model(Path(model), out, scores)
     print(f"wrote {out}")
+    if int8 is not None:
+        from mull.int8 import add_int8
+        from mull.terminal import int8_verdict
+
+        print(int8_verdict(add_int8(out, int8)))
 
 
 @app.command(cls=PuzzleCommand)

@@ -2,7 +2,8 @@
 
 `NAME.mull` is a zip archive without compression. Its member `card.json` holds the checksum of every other member, so
 that a truncated or altered file is told from a good one; nothing in it is ever executed or unpickled. Its numbers are
-in `weights.safetensors`; `start.onnx` and `step.onnx` say what to do with them and name them (see `mull.graphs`).
+in `weights.safetensors`; `start.onnx`, `step.onnx` and `step.int8.onnx` say what to do with them and name them (see
+`mull.graphs`).
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ class Card:
     scores: Mapping[str, Any] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Checksum of every other member of the archive."""
+    int8: Mapping[str, Any] = field(default_factory=dict)
+    """What the model scores in int8 and in fp32, on which data, and whether int8 is `allowed`; empty: not measured."""
 
     def to_json(self) -> str:
         """The card as the text of `card.json`."""
         data = {**vars(self), "problem": problem_to_dict(self.problem)}
+        if not self.int8:
+            del data["int8"]
         return json.dumps({"format": FORMAT, **data}, indent=1, sort_keys=True) + "\n"
 
     @classmethod
@@ -68,9 +73,10 @@ class Card:
 
 
 def _check_fields(data: dict[str, Any]) -> None:
-    """Exactly the fields of a card, each of its type."""
+    """Exactly the fields of a card, each of its type; `int8` may be missing."""
     types: dict[str, type] = {"name": str, "parameters": int, "steps": int}
     types |= dict.fromkeys(("problem", "model", "provenance", "scores", "sha256"), dict)
+    types |= {"int8": dict} if "int8" in data else {}
     if data.keys() != types.keys():
         raise CorruptFile(f"its card has wrong fields: {', '.join(sorted(data.keys() ^ types.keys()))}")
     for name, kind in types.items():
@@ -100,26 +106,30 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
     return read_model(path, names)[1]
 
 
-def read_model(path: Path, names: Iterable[str]) -> tuple[Card, dict[str, bytes]]:
-    """The card and some members of a model file; raises CorruptFile if it is not exactly what was written."""
+def read_model(path: Path, names: Iterable[str], optional: Iterable[str] = ()) -> tuple[Card, dict[str, bytes]]:
+    """The card and some members of a model file, with those of `optional` that its card names.
+
+    Raises CorruptFile if the file is not exactly what was written.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from error
     try:
-        return _parse(content, names)
+        return _parse(content, names, optional)
     except CorruptFile as error:
         raise CorruptFile(f"{path} is not a usable model file: {error}") from error
 
 
-def _parse(content: bytes, names: Iterable[str]) -> tuple[Card, dict[str, bytes]]:
+def _parse(content: bytes, names: Iterable[str], optional: Iterable[str]) -> tuple[Card, dict[str, bytes]]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             infos = archive.infolist()
             if any(info.compress_type != zipfile.ZIP_STORED or info.file_size > len(content) for info in infos):
                 raise CorruptFile("it is compressed")  # what we write never is, and a bomb would be
             card = Card.from_json(archive.read(CARD))
-            members = {name: archive.read(name) for name in names}
+            wanted = [*names, *(name for name in optional if name in card.sha256)]
+            members = {name: archive.read(name) for name in wanted}
     except CorruptFile:
         raise
     except Exception as error:  # zipfile raises a dozen kinds on random bytes; all of them mean the same

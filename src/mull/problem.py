@@ -296,7 +296,10 @@ class Problem(ABC):
         domain = self.variables().values
         ok: BoolArray = np.all((values_BV >= 0) & (values_BV < domain), axis=1)
         for constraint in self.rules:
-            ok[constraint.violations(values_BV, inputs).any(axis=1)] = False
+            rows = np.flatnonzero(ok)  # most answers on the way break the first rule, and need no second look
+            if not len(rows):
+                break
+            ok[rows] = ~constraint.violations(values_BV[rows], inputs[rows]).any(axis=1)
         return ok
 
     def right(self, batch: NumpyBatch, answers_BV: IntArray) -> BoolArray:

@@ -5,7 +5,6 @@ Shapes: B batch, V variable, H hidden, D value, L block.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,17 +16,19 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from mull.constraints import BoolArray
+from mull.constraints import BoolArray, IntArray
 from mull.errors import CorruptFile, InvalidInput, UserError
 from mull.graphs import complete, read_tensors
 from mull.hub import Card, read_model
 from mull.problem import Problem
+from mull.processor import has_int8_products, usable_cores
 
 if TYPE_CHECKING:
     import torch
 
 FloatArray = NDArray[np.floating[Any]]
 Backend = Literal["auto", "onnx", "torch"]
+Precision = Literal["auto", "fp32", "int8"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,33 @@ class State:
         given = None if self.given_BV is None else self.given_BV[rows]
         return State(tuple(tensor[rows] for tensor in self.tensors), given)
 
+    def fill(self, leaving: IntArray, new: State) -> State:
+        """New instances instead of the `leaving` ones: in place as far as it goes, the rest appended or dropped."""
+        both = min(len(leaving), len(new))
+        mine, theirs = ([*state.tensors, *_there(state.given_BV)] for state in (self, new))
+        for old, entering in zip(mine, theirs, strict=True):
+            old[leaving[:both]] = entering[:both]
+        if len(leaving) > both:
+            return self[np.delete(np.arange(len(self)), leaving[both:])]
+        if len(new) == both:
+            return self
+        rest = new[both:]
+        given = None if self.given_BV is None else _joined(self.given_BV, rest.given_BV)
+        return State(tuple(map(_joined, self.tensors, rest.tensors)), given)
+
+
+def _there(given_BV: BoolArray | None) -> list[BoolArray]:
+    return [] if given_BV is None else [given_BV]
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two arrays, or two tensors, one after the other."""
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    import torch
+
+    return torch.cat([first, second])
+
 
 class Runtime(ABC):
     """A model that can be started on inputs and stepped, one recurrence at a time."""
@@ -57,6 +85,8 @@ class Runtime(ABC):
     """Instances to step together for the best throughput."""
     workers: int
     """Threads that may step batches at the same time."""
+    precision: str = "fp32"
+    """In what numbers products with the weights are computed."""
 
     @abstractmethod
     def start(self, inputs: NDArray[Any]) -> State:
@@ -66,6 +96,10 @@ class Runtime(ABC):
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
         """One recurrence, or `count` of them: the new state and the last logits (B, V, D)."""
 
+    def fill(self, state: State, leaving: IntArray, new: State) -> State:
+        """`State.fill`; the state that was passed is not to be used any more."""
+        return state.fill(leaving, new)
+
 
 @final
 class OnnxRuntime(Runtime):
@@ -73,11 +107,20 @@ class OnnxRuntime(Runtime):
 
     MEMBERS = ("start.onnx", "step.onnx", "weights.safetensors")
     """What it needs of a model file."""
+    INT8 = "step.int8.onnx"
+    """What it needs for int8, besides."""
 
-    def __init__(self, card: Card, members: Mapping[str, bytes], threads: int = 1) -> None:
-        """Sessions of `threads` threads; several one-thread workers on small batches beat one wide session."""
+    def __init__(
+        self, card: Card, members: Mapping[str, bytes], threads: int = 1, precision: Precision = "fp32"
+    ) -> None:
+        """Sessions of `threads` threads; several one-thread workers on small batches beat one wide session.
+
+        The precision `auto` is int8 where that loses nothing, by the model's card, and is faster on this processor.
+        """
         tensors = read_tensors(members["weights.safetensors"])
-        start, step = (complete(members[name], tensors) for name in ("start.onnx", "step.onnx"))
+        self.precision = _choose_precision(precision, card, self.INT8 in members)
+        names = "start.onnx", self.INT8 if self.precision == "int8" else "step.onnx"
+        start, step = (complete(members[name], tensors) for name in names)
         self.card, self.problem = card, card.problem
         self.batch, self.workers = 8, usable_cores() if threads == 1 else 1
         self._step = _session(step, threads, {"state"}, {"next_state", "logits"})
@@ -135,6 +178,10 @@ class TorchRuntime(Runtime):
             after, logits_LBVD = self._model.advance(after, context, count)
         return State((after, context), state.given_BV), logits_LBVD[-1].float().cpu().numpy()
 
+    def fill(self, state: State, leaving: IntArray, new: State) -> State:
+        with self._evaluating():  # its tensors may be changed there alone
+            return state.fill(leaving, new)
+
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
         import torch
@@ -150,14 +197,25 @@ class TorchRuntime(Runtime):
                 self._model.train()
 
 
-def load_runtime(path: Path, backend: Backend = "auto", device: str | None = None) -> Runtime:
-    """A runtime for a model file; `auto` takes onnxruntime where it is installed and no device is asked for."""
+def load_runtime(
+    path: Path, backend: Backend = "auto", device: str | None = None, precision: Precision = "fp32"
+) -> Runtime:
+    """A runtime for a model file; `auto` takes onnxruntime where it is installed and no device is asked for.
+
+    Of precisions, `auto` takes int8 where it was measured to lose nothing (see `Card.int8`) and is fast; solving does
+    so, while a model's accuracy is measured in fp32 unless somebody asks for int8.
+    """
     if backend not in ("auto", "onnx", "torch"):
         raise InvalidInput(f"there is no backend {backend!r}: use auto, onnx or torch")
+    if precision not in ("auto", "fp32", "int8"):
+        raise InvalidInput(f"there is no precision {precision!r}: use auto, fp32 or int8")
     if backend == "auto":
         backend = "torch" if device is not None or find_spec("onnxruntime") is None else "onnx"
     if backend == "onnx":
-        return OnnxRuntime(*read_model(path, OnnxRuntime.MEMBERS))
+        card, members = read_model(path, OnnxRuntime.MEMBERS, optional=(OnnxRuntime.INT8,))
+        return OnnxRuntime(card, members, precision=precision)
+    if precision == "int8":
+        raise InvalidInput("int8 runs in onnxruntime, on the CPU: name no other backend or device")
     if find_spec("torch") is None:
         raise UserError("the torch backend needs torch: install mull[train]")
     from mull.checkpoint import model_from_weights
@@ -170,23 +228,30 @@ def load_runtime(path: Path, backend: Backend = "auto", device: str | None = Non
         raise InvalidInput(f"cannot use the device {device!r}: {str(error).splitlines()[0]}") from error
 
 
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _choose_precision(wanted: Precision, card: Card, there: bool) -> str:
+    """fp32 or int8. Who asks for int8 gets it: answers are checked anyway."""
+    if wanted == "int8" and not there:
+        raise InvalidInput(f"the model {card.name} has no int8 graph: make one with mull export --int8")
+    if wanted == "auto":
+        return "int8" if there and card.int8.get("allowed") is True and has_int8_products() else "fp32"
+    return wanted
 
 
-def _session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
+def load_session(graph: bytes, threads: int = 1) -> Any:
+    """An onnxruntime session for a graph, on the CPU."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4  # what goes wrong is raised, and told in one line
     try:
-        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's exceptions share no base class of their own
         raise CorruptFile("the model file's graphs cannot be loaded") from error
+
+
+def _session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
+    session = load_session(graph, threads)
     missing = inputs - {node.name for node in session.get_inputs()}
     missing |= outputs - {node.name for node in session.get_outputs()}
     if missing:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,13 @@ from mull.constraints import UNKNOWN, BoolArray, IntArray
 from mull.count import count_solutions
 from mull.errors import InvalidInput, UserError
 from mull.hub import find_model
+from mull.pool import Crew, Found, recur
 from mull.problem import Images, Instance, Problem
-from mull.runtime import Backend, FloatArray, Runtime, load_runtime
+from mull.runtime import Backend, FloatArray, Precision, Runtime, load_runtime
 
 Method = Literal["recurrence", "exact", "none"]
+Value = TypeVar("Value")
+Result = TypeVar("Result")
 
 DEFAULT_STEPS = 64
 DIAGNOSIS_SECONDS = 2.0
@@ -76,21 +79,9 @@ class _Entry:
     seconds: float
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What the recurrence made of a puzzle."""
-
-    entry: _Entry
-    values: IntArray
-    verified: bool
-    steps: int
-    seconds: float
-    given: BoolArray | None
-    """Which variables the model takes for given, where the inputs do not say that themselves."""
-
-    def recognised(self) -> IntArray | None:
-        """The givens (V,) as the model reads them."""
-        return None if self.given is None else np.where(self.given, self.values, UNKNOWN)
+def recognised_givens(found: Found) -> IntArray | None:
+    """The givens (V,) as the model reads them off images, UNKNOWN elsewhere; None where the inputs state them."""
+    return None if found.given is None else np.where(found.given, found.values, UNKNOWN)
 
 
 class Solver:
@@ -117,7 +108,8 @@ class Solver:
     def solve(self, puzzles: str | list[str]) -> Answer | list[Answer]:
         """Solve one puzzle, or any number of them; answers come in the order of the puzzles."""
         if isinstance(puzzles, str):
-            return self.remark(self._finish(self._recur([self._parse(Puzzle(puzzles))])[0]))
+            (entry,) = self._entries(iter([Puzzle(puzzles)]))
+            return self.remark(self._finish(entry, self._recur(entry)))
         return list(self.solve_many(puzzles))
 
     def remark(self, answer: Answer) -> Answer:
@@ -138,12 +130,20 @@ class Solver:
             puzzle if isinstance(puzzle, Puzzle) else Puzzle(puzzle, f"puzzle {number}")
             for number, puzzle in enumerate(puzzles, start=1)
         )
-        for chunk in self._in_order(self._chunks(named)):
-            yield from map(self._finish, chunk)
+        waiting: deque[_Entry] = deque()
+
+        def inputs() -> Iterator[NDArray[Any]]:
+            for entry in self._entries(named):
+                waiting.append(entry)
+                yield entry.instance.inputs
+
+        for found in Crew(self.runtime, self.steps, self.verified).results(inputs()):
+            yield self._finish(waiting.popleft(), found)
 
     def history(self, puzzle: str, steps: int | None = None) -> FloatArray:
         """Probabilities (S, V, D) of every value after each recurrence, solved or not."""
-        state = self.runtime.start(self._parse(Puzzle(puzzle)).instance.inputs[None])
+        (entry,) = self._entries(iter([Puzzle(puzzle)]))
+        state = self.runtime.start(entry.instance.inputs[None])
         probabilities = []
         for _ in range(steps or self.steps):
             state, logits_BVD = self.runtime.step(state)
@@ -156,81 +156,52 @@ class Solver:
         instance = self.problem.parse(puzzle)
         if not isinstance(self.problem.input_kind(), Images):
             return instance, self.problem.given_values(instance)
-        recognised = self._recur([_Entry(puzzle, instance, 0.0)])[0].recognised()
+        recognised = recognised_givens(self._recur(_Entry(puzzle, instance, 0.0)))
         if recognised is None:
             return instance, self.problem.given_values(instance)
         return replace(instance, given=recognised != UNKNOWN), recognised
 
-    def _parse(self, puzzle: Puzzle) -> _Entry:
-        began = time.perf_counter()
-        try:
-            instance = self.problem.parse(puzzle.text)
-            self.problem.validate(instance)
-        except InvalidInput as error:
-            raise InvalidInput(f"{puzzle.place}: {error}" if puzzle.place else str(error)) from error
-        return _Entry(puzzle.text, instance, time.perf_counter() - began)
-
-    def _chunks(self, puzzles: Iterator[Puzzle]) -> Iterator[list[_Entry]]:
-        """Puzzles in lists of the runtime's batch size; an error comes after what was read before it."""
-        chunk: list[_Entry] = []
-        try:
-            for puzzle in puzzles:
-                chunk.append(self._parse(puzzle))
-                if len(chunk) == self.runtime.batch:
-                    yield chunk
-                    chunk = []
-        except UserError:
-            if chunk:
-                yield chunk
-            raise
-        if chunk:
-            yield chunk
-
-    def _in_order(self, chunks: Iterable[list[_Entry]]) -> Iterator[list[_Found]]:
-        """Step the chunks in the runtime's workers, a few ahead of what was asked for; results keep their order."""
-        waiting: deque[Future[list[_Found]]] = deque()
+    def _entries(self, puzzles: Iterator[Puzzle]) -> Iterator[_Entry]:
+        """Puzzles, read and validated a batch at a time; an error comes after what was read before it."""
         failure: UserError | None = None
-        executor = ThreadPoolExecutor(self.runtime.workers)
-        try:
+        while failure is None:
+            began, entries = time.perf_counter(), list[tuple[Puzzle, Instance]]()
             try:
-                for chunk in chunks:
-                    waiting.append(executor.submit(self._recur, chunk))
-                    if len(waiting) > 2 * self.runtime.workers:
-                        yield waiting.popleft().result()
+                for puzzle in islice(puzzles, self.runtime.batch):
+                    entries.append((puzzle, self._checked(puzzle, self.problem.parse, puzzle.text)))
             except UserError as error:
-                failure = error  # what was read before it is still answered
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+                failure = error
+            contradictory = self._contradictory([instance for _, instance in entries])
+            seconds = (time.perf_counter() - began) / max(len(entries), 1)
+            for (puzzle, instance), wrong in zip(entries, contradictory, strict=True):
+                if wrong:
+                    self._checked(puzzle, self.problem.validate, instance)
+                yield _Entry(puzzle.text, instance, seconds)
+            if len(entries) < self.runtime.batch:
+                break
         if failure is not None:
             raise failure
 
-    def _recur(self, entries: list[_Entry]) -> list[_Found]:
-        """Recur on a batch until each answer is verified or the step limit is reached."""
-        clock = time.perf_counter()
-        inputs = np.stack([entry.instance.inputs for entry in entries])
-        active, state = np.arange(len(entries)), self.runtime.start(inputs)
-        found: dict[int, _Found] = {}
-        spent = 0.0  # by each puzzle that is still active
-        for step in range(1, self.steps + 1):
-            state, logits_BVD = self.runtime.step(state)
-            values = logits_BVD.argmax(axis=-1)
-            solved = self.verified(inputs[active], values)
-            now = time.perf_counter()
-            spent, clock = spent + (now - clock) / len(active), now
-            last = step == self.steps
-            for row in np.flatnonzero(solved | last):
-                entry = entries[active[row]]
-                given = None if state.given_BV is None else state.given_BV[row]
-                seconds = entry.seconds + spent
-                found[int(active[row])] = _Found(entry, values[row], bool(solved[row]), step, seconds, given)
-            if solved.any():
-                active = active[~solved]
-                if not len(active):
-                    break
-                state = state[np.flatnonzero(~solved)]
-        return [found[place] for place in range(len(entries))]
+    def _contradictory(self, instances: list[Instance]) -> BoolArray:
+        """(B,): which instances contradict themselves."""
+        broken = np.zeros(len(instances), dtype=bool)
+        if not instances:
+            return broken
+        values_BV = np.stack([self.problem.given_values(instance) for instance in instances])
+        inputs = np.stack([instance.inputs for instance in instances])
+        for rule in self.problem.rules:
+            broken |= rule.violations(values_BV, inputs).any(axis=1)
+        return broken
+
+    def _checked(self, puzzle: Puzzle, call: Callable[[Value], Result], value: Value) -> Result:
+        """What the call returns; what it says of wrong input names the puzzle's place."""
+        try:
+            return call(value)
+        except InvalidInput as error:
+            raise InvalidInput(f"{puzzle.place}: {error}" if puzzle.place else str(error)) from error
+
+    def _recur(self, entry: _Entry) -> Found:
+        return recur(self.runtime, self.steps, self.verified, entry.instance.inputs)
 
     def verified(self, inputs: NDArray[Any], values_BV: IntArray) -> BoolArray:
         """(B,): which answers are right for certain; none of a problem that has no rule to check by."""
@@ -242,17 +213,17 @@ class Solver:
         """The instance for exact methods: as it stands, or with the givens that the model read."""
         return (self.problem, instance) if recognised is None else self.problem.recognised(instance, recognised)
 
-    def _finish(self, found: _Found) -> Answer:
+    def _finish(self, entry: _Entry, found: Found) -> Answer:
         """The answer, settled or explained by the exact solver where that is asked for."""
-        recognised = found.recognised()
-        problem, instance = self._stated(found.entry.instance, recognised)
+        recognised = recognised_givens(found)
+        problem, instance = self._stated(entry.instance, recognised)
         answer = Answer(
-            puzzle=found.entry.text,
+            puzzle=entry.text,
             solution=self.problem.write_answer(found.values),
             verified=found.verified,
             steps=found.steps,
             method="recurrence",
-            ms=round(1000 * found.seconds, 3),
+            ms=round(1000 * (entry.seconds + found.seconds), 3),
             givens=None if recognised is None else self.problem.write_answer(recognised),
             values=found.values,
             given_values=recognised,
@@ -312,6 +283,10 @@ def load(
     steps: int | None = None,
     exact: bool | None = None,
     device: str | None = None,
+    precision: Precision = "auto",
 ) -> Solver:
-    """A solver with a model that ships with mull, or from a model file: `mull.load("sudoku").solve("53..7....…")`."""
-    return Solver(load_runtime(find_model(name), backend, device), steps, exact)
+    """A solver with a model that ships with mull, or from a model file: `mull.load("sudoku").solve("53..7....…")`.
+
+    `precision`: fp32, int8, or auto, which is int8 where it is faster and was measured to lose nothing.
+    """
+    return Solver(load_runtime(find_model(name), backend, device, precision), steps, exact)

@@ -77,6 +77,17 @@ def json_line(answer: Answer) -> str:
     return json.dumps({key: getattr(answer, key) for key in keys})
 
 
+def int8_verdict(about: dict[str, Any]) -> str:
+    """Whether a model may run in int8, and why, in one line."""
+    shares = [
+        f"{name} {100 * row['fp32']:.2f} % in fp32 and {100 * row['int8']:.2f} % in int8"
+        for name, row in about.items()
+        if name in ("right", "verified") and any(row.values())
+    ]
+    use = "will be used where it is faster" if about["allowed"] else "will not be used"
+    return f"int8 {use}: on {about['instances']:,} of {about['data']}, {'; '.join(shares)}"
+
+
 def print_puzzle(problem: Problem, instance: Instance, values: IntArray) -> None:
     """A puzzle with its givens (V,), and what they already break."""
     print(problem.draw(instance, values, colourful()))

@@ -87,7 +87,7 @@ class Training:
     reset_unsolved: float = 0.067
     """The same for one that was not."""
     bf16: bool = True
-    """Autocast to bfloat16, on GPUs only."""
+    """Autocast to bfloat16, on GPUs; on CPUs that have products of it too, unless there are losses on constraints."""
     kernels: bool = True
     """Fused kernels where they can run (see `mull.kernels`): on GPUs, in bfloat16, without a loss on attention."""
     validate_every: int = 500

@@ -1,0 +1,191 @@
+"""How fast solving and training are on a CPU, against the naive yardstick (`naive.py`) in the same run.
+
+Everything takes turns in rounds and the best round counts. `wall` is what a user waits; `processor` the time that all
+threads together spent, which other work on the machine changes less. The yardstick has one thread or as many as there
+are cores, and several batches: the best of them counts.
+
+    python benchmarks/speed/cpu.py            # writes benchmarks/results/cpu_speed.json; wants an idle machine
+    python benchmarks/speed/cpu.py --quick    # seconds; for the tests
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cpu_training
+import generate
+import naive
+import torch
+from rounds import Time, race
+
+from mull.data import sets
+from mull.evaluate import predict
+from mull.files import write_text
+from mull.hub import find_model, read_card, shipped
+from mull.problem import Instance, NumpyBatch
+from mull.processor import has_bf16_products, has_int8_products, usable_cores
+from mull.provenance import provenance
+from mull.runtime import load_runtime
+from mull.solve import Solver
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+PUZZLE = "002000010000050600000000000560090000400000002000600080700201000030000900000800000"
+STEPS = 64
+PRECISIONS = ("fp32", "int8")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much to measure."""
+
+    rounds: int = 7
+    boards: int = 64
+    """For a fixed number of recurrences."""
+    puzzles: int = 2_000
+    """With early exit."""
+    naive_batches: tuple[int, ...] = (8, 16, 64)
+
+
+QUICK = Sizes(rounds=1, boards=2, puzzles=16, naive_batches=(2,))
+
+
+def times(found: dict[str, Time], unit: float = 1.0) -> dict[str, dict[str, float]]:
+    """For the result file: seconds, or seconds over `unit`."""
+    return {name: {"wall": t.wall / unit, "processor": t.processor / unit} for name, t in found.items()}
+
+
+def ratios(found: dict[str, Time], yardstick: list[str]) -> dict[str, dict[str, float]]:
+    """How many times the best yardstick's time is that of each of the others."""
+    wall = min(found[name].wall for name in yardstick)
+    processor = min(found[name].processor for name in yardstick)
+    others = {name: t for name, t in found.items() if name not in yardstick}
+    return {name: {"wall": wall / t.wall, "processor": processor / t.processor} for name, t in others.items()}
+
+
+def cold(rounds: int) -> dict[str, Any]:
+    """From process start to the printed answer."""
+    commands = {
+        "naive": [sys.executable, str(HERE / "naive.py"), PUZZLE],
+        "mull": [sys.executable, "-m", "mull", "solve", PUZZLE],
+        "python": [sys.executable, "-c", "pass"],
+    }
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(rounds + 1):
+        for name, command in commands.items():
+            began = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            if turn:  # the first compiles bytecode and fills the file cache
+                taken[name].append(time.perf_counter() - began)
+    seconds = {name: {"best": min(row), "median": statistics.median(row)} for name, row in taken.items()}
+    ratio = {key: seconds["naive"][key] / seconds["mull"][key] for key in ("best", "median")}
+    return {"seconds": seconds, "ratio": ratio}
+
+
+def naive_task(model: naive.Naive, inputs: torch.Tensor, threads: int, batch: int) -> Callable[[], object]:
+    """The yardstick on some boards, with so many threads."""
+
+    def run() -> None:
+        torch.set_num_threads(threads)
+        for begin in range(0, len(inputs), batch):
+            naive.answer(model, inputs[begin : begin + batch], STEPS)
+
+    return run
+
+
+def latency(sizes: Sizes, batch: NumpyBatch) -> dict[str, Any]:
+    """One puzzle, warm, a fixed number of recurrences."""
+    model, _ = naive.shipped("sudoku")
+    inputs = torch.from_numpy(batch.inputs[:1]).long()
+    plain = {f"naive, {n} threads": naive_task(model, inputs, n, 1) for n in {1, usable_cores()}}
+    tasks: dict[str, Callable[[], object]] = dict(plain)
+    for precision in PRECISIONS:
+        runtime = load_runtime(find_model("sudoku"), precision=precision)
+        tasks[precision] = partial(predict, runtime, batch.inputs[:1], [STEPS], 1)
+    found = race(tasks, 3 * sizes.rounds)
+    return {"seconds": times(found), "ratio": ratios(found, list(plain))}
+
+
+def throughput(sizes: Sizes, batch: NumpyBatch) -> dict[str, Any]:
+    """Boards at a fixed number of recurrences."""
+    model, _ = naive.shipped("sudoku")
+    boards = batch.inputs[: sizes.boards]
+    inputs = torch.from_numpy(boards).long()
+    plain = {
+        f"naive, {threads} threads, batch {size}": naive_task(model, inputs, threads, size)
+        for threads in sorted({1, usable_cores()})
+        for size in sizes.naive_batches
+    }
+    tasks: dict[str, Callable[[], object]] = dict(plain)
+    for precision in PRECISIONS:
+        runtime = load_runtime(find_model("sudoku"), precision=precision)
+        tasks[precision] = partial(predict, runtime, boards, [STEPS], runtime.batch)
+    found = race(tasks, sizes.rounds)
+    return {"boards": len(boards), "seconds": times(found, len(boards)), "ratio": ratios(found, list(plain))}
+
+
+def early_exit(sizes: Sizes, batch: NumpyBatch, fixed: dict[str, Any]) -> dict[str, Any]:
+    """Puzzles in one call that leave as soon as they are verified, against the yardstick, which knows no such thing."""
+    solvers = {p: Solver(load_runtime(find_model("sudoku"), precision=p), STEPS, exact=False) for p in PRECISIONS}
+    problem = solvers["fp32"].problem
+    lines = [problem.write(Instance(*row)) for row in zip(batch.inputs, batch.given, strict=True)]
+    answers = {name: solver.solve(lines) for name, solver in solvers.items()}
+    found = race({name: partial(solver.solve, lines) for name, solver in solvers.items()}, max(1, sizes.rounds // 2))
+    seconds = times(found, len(lines))
+    yardstick = {k: min(v[k] for n, v in fixed["seconds"].items() if "naive" in n) for k in ("wall", "processor")}
+    return {
+        "puzzles": len(lines),
+        "seconds": seconds,
+        "ratio": {n: {key: yardstick[key] / row[key] for key in row} for n, row in seconds.items()},
+        "verified": {n: sum(each.verified for each in row) / len(row) for n, row in answers.items()},
+        "mean_steps": {n: statistics.mean(each.steps for each in row) for n, row in answers.items()},
+    }
+
+
+def solving(sizes: Sizes) -> dict[str, Any]:
+    """Every figure about solving."""
+    batch = sets.load("rrn_test", sizes.puzzles)
+    fixed = throughput(sizes, batch)
+    cards = {name: read_card(path) for name, path in shipped().items()}
+    return {
+        "data": "rrn_test",
+        "cold": cold(sizes.rounds),
+        "latency": latency(sizes, batch),
+        "fixed_steps": fixed,
+        "early_exit": early_exit(sizes, batch, fixed),
+        "accuracy": {name: dict(card.int8) for name, card in cards.items() if card.int8},
+    }
+
+
+def main() -> None:
+    """Measure and write the result file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few puzzles only")
+    parser.add_argument("--out", type=Path, default=RESULTS / "cpu_speed.json")
+    arguments = parser.parse_args()
+    machine = {"cores": usable_cores(), "int8": has_int8_products(), "bf16": has_bf16_products()}
+    result = {
+        "kind": "cpu_speed",
+        "provenance": provenance(),
+        "machine": {**machine, "load_before": os.getloadavg()[0]},
+        "solving": solving(QUICK if arguments.quick else Sizes()),
+        "generators": generate.rates(["sudoku", "nonogram"], 0.1) if arguments.quick else generate.rates(),
+        "training": cpu_training.measure(arguments.quick),
+    }
+    write_text(arguments.out, json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
