@@ -43,16 +43,30 @@ MODES: dict[str, dict[str, Any]] = {
     "best": {"dropout": 0.0, "feedback": True, "inject": True},
 }
 SMALL = [TokenTile(rows, hidden, 64, warps, stages) for rows, hidden, warps, stages in [
-    (16, 64, 4, 3), (16, 128, 8, 2), (16, 64, 8, 3), (32, 64, 4, 3), (32, 64, 8, 3),
+    (16, 64, 4, 3), (16, 64, 8, 3), (32, 64, 4, 3),
 ]]  # fmt: skip
-LARGE = [TokenTile(rows, hidden, columns, warps, stages) for rows, hidden, columns, warps, stages in [
-    (128, 64, 64, 8, 2), (128, 64, 64, 8, 3), (128, 128, 128, 8, 2), (128, 32, 64, 8, 3), (64, 64, 64, 4, 2),
-    (64, 64, 64, 4, 3), (64, 32, 64, 4, 3), (64, 32, 32, 4, 2), (64, 128, 64, 4, 2), (64, 64, 64, 8, 2),
+LARGE = [TokenTile(*tile) for tile in [
+    (64, 64, 64, 4, 3), (64, 32, 64, 4, 3), (64, 64, 64, 4, 2, 168), (64, 32, 64, 4, 2, 168), (128, 32, 64, 4, 3),
+    (128, 32, 32, 4, 3), (128, 64, 64, 4, 2), (128, 32, 32, 8, 3, 128),
 ]]  # fmt: skip
+FIRST, SECOND = TokenTile(64, 32, 64, 4, 3), TokenTile(128, 32, 64, 4, 2)
+LARGE_BACK = [  # in one kernel, and in two
+    TokenTile(64, 32, 64, 4, 3),
+    (FIRST, SECOND),
+    (replace(FIRST, stages=2, registers=168), SECOND),
+    (replace(FIRST, rows=32), SECOND),
+    (FIRST, FIRST),
+    (FIRST, replace(SECOND, warps=8, registers=128)),
+    (FIRST, replace(FIRST, stages=2, registers=168)),
+]
 ATTENTION = [AttentionTile(*tile) for tile in [
-    (128, 128, 8, 1), (128, 128, 4, 1), (64, 128, 4, 1), (32, 128, 4, 1), (32, 128, 2, 1), (64, 128, 8, 1),
+    (32, 128, 2, 1), (32, 64, 2, 1, 32), (32, 64, 2, 1, 32, True), (32, 64, 2, 1, 32, True, 96), (16, 64, 1, 1, 32),
+    (16, 64, 1, 1, 32, True),
 ]]  # fmt: skip
-ATTENTION_BACK = [*ATTENTION[:4], AttentionTile(64, 64, 4, 1), AttentionTile(32, 32, 4, 1)]
+ATTENTION_BACK = [AttentionTile(*tile) for tile in [
+    (32, 128, 4, 1), (128, 128, 4, 1), (32, 64, 4, 1, 32), (32, 64, 4, 1, 32, False, 168),
+    (32, 64, 4, 1, 32, False, 128), (16, 64, 4, 1, 32), (16, 64, 4, 1, 32, False, 128), (32, 64, 2, 1, 32),
+]]  # fmt: skip
 GRADIENT = [(128, 128, 64, 264, 8, 3), (128, 128, 64, 264, 8, 4), (128, 128, 64, 132, 8, 4), (128, 128, 32, 264, 4, 4),
             (64, 128, 64, 528, 4, 4), (128, 128, 128, 264, 8, 2)]  # fmt: skip
 
@@ -126,8 +140,9 @@ def check_masks() -> dict[str, Any]:
     tokens = torch.from_numpy(boards(130).inputs).to(device)
     usual = passes(model, tokens, 3, True)
     configs.FORCED |= {"token_forward": TokenTile(16, 64, 64, 4, 2), "token_backward": TokenTile(16, 64, 64, 4, 2)}
-    configs.FORCED["attention_forward"] = AttentionTile(32, 128, 4, 1)
-    configs.FORCED["attention_backward"] = AttentionTile(64, 64, 4, 1)
+    configs.FORCED["mlp_backward"] = TokenTile(64, 32, 64, 4, 2)
+    configs.FORCED["attention_forward"] = AttentionTile(32, 64, 2, 1, 32, True)
+    configs.FORCED["attention_backward"] = AttentionTile(32, 64, 4, 1, 32)
     try:
         return worst(passes(model, tokens, 3, True), usual)
     finally:
@@ -146,7 +161,8 @@ class Bench:
         model = build(mode, device)
         options = MODES[mode]
         fed, inject = bool(options.get("feedback")), bool(options.get("inject"))
-        self.plan = launch.Plan(puzzles, V, WIDTH, D, HEADS, 1, 1, fed, inject, options["dropout"], torch.bfloat16)
+        sizes, types = (puzzles, V, WIDTH, D, HEADS, 1, 1), (torch.bfloat16, torch.float16)
+        self.plan = launch.Plan(*sizes, fed, inject, options["dropout"], *types)
         m, h = self.plan.tokens, WIDTH
 
         def make(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
@@ -156,7 +172,8 @@ class Bench:
             fed_back = None if model.feedback is None else model.feedback.weight
             weights = fold_model(model.blocks, model.norm_out, model.output.weight, fed_back, inject)
         flat = [tensor for block in weights.blocks for tensor in block]
-        x, after, grad, context = (make(m, h, dtype=torch.float32) for _ in range(4))
+        x, after, context = (make(m, h, dtype=torch.float16) for _ in range(3))
+        grad = make(m, h, dtype=torch.float32)
         whole = (x, None, weights.out_w, weights.out_b, weights.feedback, *flat)
         _, _, blocks, out_w, out_b, feedback = _prepared(self.plan, whole)
         qkv, mixed, grad_mixed, lse = (
@@ -167,9 +184,9 @@ class Bench:
         )
         logits, grad_logits = make(m, D, dtype=torch.float32), make(m, D, dtype=torch.float32)
         operands = launch.Operands(*(make(m, w * h) for w in launch.Operands.widths()))
-        seed = torch.zeros(1, dtype=torch.int64, device=device)
+        seed, scale = torch.zeros(1, dtype=torch.int64, device=device), torch.ones(m, device=device)
         shown = context if inject else None
-        grad_shown = torch.zeros_like(context) if inject else None
+        grad_shown = torch.zeros_like(grad) if inject else None
         token = 24 * h * h + 4 * h * 16
         self.flops = {"token_forward": token, "token_backward": 34 * h * h + 8 * h * 16, "weight_gradient": 24 * h * h,
                       "attention_forward": 4 * V * h, "attention_backward": 10 * V * h}[kernel] * m  # fmt: skip
@@ -182,7 +199,7 @@ class Bench:
         def token_backward() -> None:
             launch.token_backward(
                 self.plan, x, after, mixed, logits, grad_logits, grad, blocks[0], blocks[0], out_w, feedback, shown,
-                grad_shown, grad_mixed, operands, operands, sums, sums, seed, 3,
+                grad_shown, grad_mixed, operands, operands, sums, sums, scale, seed, 3,
             )  # fmt: skip
 
         def attention_forward() -> None:
@@ -220,7 +237,9 @@ class Bench:
 def force(kernel: str, tile: Any) -> None:
     """Use one tile; a gradient's is cut to its matrix, and its shares are for all matrices together."""
     configs.FORCED.clear()
-    if tile is not None and tile != "torch":
+    if isinstance(tile, tuple):
+        configs.FORCED |= dict(zip(("token_backward", "mlp_backward"), tile, strict=True))
+    elif tile is not None and tile != "torch":
         configs.FORCED[kernel] = tile
 
 
@@ -251,8 +270,8 @@ def microseconds(call: Callable[[], None], target: float = 0.03) -> float:
 def candidates(kernel: str, puzzles: int) -> list[Any]:
     """Tiles worth a try."""
     if kernel.startswith("token"):
-        tokens = puzzles * V
-        return SMALL if tokens < 4096 else [*SMALL[3:], *LARGE[4:8]] if tokens < 16384 else LARGE
+        large = LARGE if kernel == "token_forward" else LARGE_BACK
+        return list(SMALL) if puzzles * V < 4096 else list(large)
     if kernel == "attention_forward":
         return list(ATTENTION)
     if kernel == "attention_backward":
@@ -352,7 +371,11 @@ def _candidates_at(
 
 def short(tile: Any) -> str:
     """A tile in a few characters."""
-    return tile if isinstance(tile, str) else " ".join(f"{name[0]}{value}" for name, value in vars(tile).items())
+    if isinstance(tile, tuple):
+        return " then ".join(map(short, tile))
+    if isinstance(tile, str):
+        return tile
+    return " ".join(f"{name[0]}{int(value)}" for name, value in vars(tile).items() if value)
 
 
 def train(batches: list[int], modes: list[str], plain: list[int], device: torch.device) -> list[dict[str, Any]]:

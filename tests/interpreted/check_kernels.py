@@ -139,7 +139,8 @@ def test_matrix_gradients_of_groups_of_recurrences(blocks: int, torch_products: 
 def test_half_precision_is_close() -> None:
     """The interpreter has no bfloat16, and float16 takes the same way through the kernels."""
     model, state, context = build(9, 9, ModelConfig(heads=2, width=32, dropout=0.0, feedback=True, inject=True), 2)
-    found = run(model, plan_for(model, state, 2, dtype=torch.float16), state, context)
+    plan = plan_for(model, state, 2, dtype=torch.float16, state_dtype=torch.float16)
+    found = run(model, plan, state, context)
     wanted = plainly(model, state, context, 2)
     theirs = gradients(model, wanted, state, context)
     compare(found[0], wanted[0], 1e-2)
@@ -195,14 +196,18 @@ def test_dropout_does_not_depend_on_tiles_and_changes_with_the_seed() -> None:
         return {"logits": found[0]} | gradients(model, found, state)
 
     usual = once(1)
-    with pytest.MonkeyPatch.context() as patch:
-        tile = configs.TokenTile(32, 16, 16, 4, 1)
-        patch.setattr(configs, "FORCED", {
-            "token_forward": tile, "token_backward": tile, "attention_forward": configs.AttentionTile(16, 16, 4, 1),
-            "attention_backward": configs.AttentionTile(32, 16, 4, 1),
-        })  # fmt: skip
-        for name, value in once(1).items():
-            compare(value, usual[name], 1e-4, name)
+    tile, halves = configs.TokenTile(32, 16, 16, 4, 1), configs.TokenTile(16, 32, 16, 4, 1)
+    blocks = {
+        "token_forward": tile, "token_backward": tile, "attention_forward": configs.AttentionTile(16, 16, 4, 1),
+        "attention_backward": configs.AttentionTile(32, 16, 4, 1),
+    }  # fmt: skip
+    two_tiles = configs.AttentionTile(16, 16, 4, 1, tail=16, whole=True)
+    two = {"attention_forward": two_tiles, "attention_backward": two_tiles, "mlp_backward": halves}
+    for forced in (blocks, two):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(configs, "FORCED", forced)
+            for name, value in once(1).items():
+                compare(value, usual[name], 1e-4, name)
     assert (once(2)["logits"] - usual["logits"]).norm() > 0.1 * usual["logits"].norm()
 
 

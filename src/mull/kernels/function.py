@@ -24,7 +24,7 @@ def run(
     plan: Plan, weights: Weights, state_BVH: Tensor, context_BVH: Tensor | None, every_step: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Logits (S, L, B, V, D) and the last state; without gradients, and if not `every_step`, the last logits alone."""
-    state = state_BVH.flatten(0, 1).to(plan.state_dtype).contiguous()
+    state = state_BVH.flatten(0, 1).float().contiguous()
     context = None if context_BVH is None else context_BVH.flatten(0, 1).float().contiguous()
     seed = torch.randint(2**62, (1,), device=state.device) if plan.dropout else state.new_zeros(1, dtype=torch.int64)
     flat = [tensor for block in weights.blocks for tensor in block]
@@ -50,6 +50,7 @@ def _prepared(
         return (tensor.to(plan.dtype) if tensor.dim() == 2 else tensor).contiguous()
 
     blocks = [BlockWeights(*map(cast, flat[at : at + FIELDS])) for at in range(0, len(flat), FIELDS)]
+    state, context = state.to(plan.state_dtype), None if context is None else context.to(plan.state_dtype)
     return state, context, blocks, cast(out_w), cast(out_b), None if feedback is None else cast(feedback)
 
 
@@ -73,7 +74,7 @@ def _infer(
             qkv if index < plan.steps * count - 1 else None, seed, index,
         )  # fmt: skip
         x = after  # each tile is read before it is written
-    return logits, after
+    return logits, after.float()
 
 
 class _Recurrences(torch.autograd.Function):
@@ -103,7 +104,7 @@ class _Recurrences(torch.autograd.Function):
             state = states[index]
         ctx.plan, ctx.blocks, ctx.count = plan, blocks, len(parameters)
         ctx.save_for_backward(seed, x, context, out_w, feedback, states, qkv, mixed, lse, logits)
-        return logits, state.clone()
+        return logits, state.to(torch.float32, copy=True)
 
     @staticmethod
     def backward(ctx: Any, grad_logits: Tensor, grad_state: Tensor) -> tuple[Tensor | None, ...]:
@@ -112,8 +113,8 @@ class _Recurrences(torch.autograd.Function):
         seed, first, context, out_w, feedback, states, qkv, mixed, lse, logits = ctx.saved_tensors
         steps, count, _tokens = plan.steps, plan.blocks, plan.tokens
         grad_logits, grad = grad_logits.float().contiguous(), grad_state.float().clone().contiguous()
-        grad_context = None if context is None else torch.zeros_like(context)
-        grad_mixed = torch.empty_like(mixed[0, 0])
+        grad_context = None if context is None else torch.zeros_like(context, dtype=torch.float32)
+        grad_mixed, scale = torch.empty_like(mixed[0, 0]), grad.new_empty(plan.tokens)
         sums = grad.new_zeros(count, launch.backward_tiles(plan), plan.sums)
         matrices = _MatrixGradients(plan, grad.device)
         for index in reversed(range(steps * count)):
@@ -124,7 +125,7 @@ class _Recurrences(torch.autograd.Function):
                 grad_logits[step, block], grad, blocks[block], blocks[next_block], out_w,
                 feedback if block == count - 1 else None, context, grad_context, grad_mixed,
                 matrices.operands(block, step), matrices.operands(next_block, next_step) if next_step < steps else None,
-                sums[block], sums[next_block], seed, index,
+                sums[block], sums[next_block], scale, seed, index,
             )  # fmt: skip
             if block == 0 and step % matrices.group == 0:
                 matrices.flush(step, mixed)
@@ -135,7 +136,7 @@ class _Recurrences(torch.autograd.Function):
         launch.project_backward(plan, first, grad, blocks[0], context, grad_context, matrices.operands(0, 0), sums[0])
         matrices.finish()
         found = _collect(plan, sums.sum(1), matrices, feedback is not None)
-        return None, None, grad.to(first.dtype), grad_context, *found
+        return None, None, grad, grad_context, *found
 
 
 class _MatrixGradients:
