@@ -54,10 +54,12 @@ LARGE_BACK = [  # in one kernel, and in two
     TokenTile(64, 32, 64, 4, 3),
     (FIRST, SECOND),
     (replace(FIRST, stages=2, registers=168), SECOND),
+    (replace(FIRST, stages=2, registers=128), SECOND),
     (replace(FIRST, rows=32), SECOND),
     (FIRST, FIRST),
     (FIRST, replace(SECOND, warps=8, registers=128)),
     (FIRST, replace(FIRST, stages=2, registers=168)),
+    (FIRST, replace(FIRST, stages=2, registers=128)),
 ]
 ATTENTION = [AttentionTile(*tile) for tile in [
     (32, 128, 2, 1), (32, 64, 2, 1, 32), (32, 64, 2, 1, 32, True), (32, 64, 2, 1, 32, True, 96), (16, 64, 1, 1, 32),

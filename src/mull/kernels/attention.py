@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_keys, kept, load_rows, store_rows
+from mull.kernels.common import dropout_key, hidden_zero, kept, load_rows, store_rows
 
 
 @triton.jit
@@ -47,9 +47,9 @@ def attention_forward(
     cols = tl.arange(0, HEAD_P)
     W: tl.constexpr = 3 * WIDTH
     q_ptr = qkv_ptr + head
-    first, second = 0, 0
+    key = 0
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 0, place)
+        key, zero = dropout_key(seed_ptr, step, 0, place), hidden_zero(seed_ptr)
     if BK + TAIL >= V:  # read once for all queries
         keys = tl.arange(0, BK)
         k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
@@ -70,14 +70,14 @@ def attention_forward(
             power = tl.exp2(scores * SCALE - top[:, None])
             total = tl.sum(power, 1)
             if DROP:
-                power = tl.where(kept(first, second, rows[:, None], keys[None, :], THRESHOLD), power, 0.0)
+                power = tl.where(kept(key, rows[:, None], keys[None, :], THRESHOLD), power, zero)
             mixed = tl.dot(power.to(v.dtype), v, input_precision="ieee")
             if TAIL > 0:
                 tail_power = tl.exp2(tail_scores * SCALE - top[:, None])
                 total += tl.sum(tail_power, 1)
                 if DROP:
-                    stays = kept(first, second, rows[:, None], tail_keys[None, :], THRESHOLD)
-                    tail_power = tl.where(stays, tail_power, 0.0)
+                    stays = kept(key, rows[:, None], tail_keys[None, :], THRESHOLD)
+                    tail_power = tl.where(stays, tail_power, zero)
                 mixed = tl.dot(tail_power.to(v.dtype), tail_v, mixed, input_precision="ieee")
         else:
             top = tl.full([BQ], float("-inf"), tl.float32)
@@ -95,7 +95,7 @@ def attention_forward(
                 total = total * fade + tl.sum(power, 1)
                 top = new_top
                 if DROP:
-                    power = tl.where(kept(first, second, rows[:, None], keys[None, :], THRESHOLD), power, 0.0)
+                    power = tl.where(kept(key, rows[:, None], keys[None, :], THRESHOLD), power, zero)
                 mixed = tl.dot(power.to(v.dtype), v, mixed, input_precision="ieee")
         mixed = mixed * ((KEPT_SCALE if DROP else 1.0) / total)[:, None]
         store_rows(mixed_ptr + head, mixed, base, rows, cols, V, HEAD, WIDTH)

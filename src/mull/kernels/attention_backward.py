@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_keys, kept, load_rows, store_rows
+from mull.kernels.common import dropout_key, hidden_zero, kept, load_rows, store_rows
 
 
 @triton.jit
@@ -21,8 +21,8 @@ def _tile(
     delta,
     rows,
     keys,
-    first,
-    second,
+    key,
+    zero,
     V: tl.constexpr,
     END: tl.constexpr,  # keys of this tile and those before
     SCALE: tl.constexpr,
@@ -40,8 +40,8 @@ def _tile(
     toward = tl.dot(v, tl.trans(grad), input_precision="ieee")
     weight = power
     if DROP:
-        stays = kept(first, second, rows[None, :], keys[:, None], THRESHOLD)
-        weight = tl.where(stays, power, 0.0)
+        stays = kept(key, rows[None, :], keys[:, None], THRESHOLD)
+        weight = tl.where(stays, power, zero)
         toward = tl.where(stays, toward, 0.0) * KEPT_SCALE
     return weight, power * (toward - delta[None, :])
 
@@ -78,9 +78,9 @@ def attention_backward(
     cols = tl.arange(0, HEAD_P)
     W: tl.constexpr = 3 * WIDTH
     q_ptr, g_ptr, o_ptr, d_ptr = qkv_ptr + head, grad_ptr + head, mixed_ptr + head, grad_qkv_ptr + head
-    first, second = 0, 0
+    key, zero = 0, 0.0
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 0, place)
+        key, zero = dropout_key(seed_ptr, step, 0, place), hidden_zero(seed_ptr)
     if part < BLOCKS:
         keys = part * BK + tl.arange(0, BK)
         k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
@@ -101,7 +101,7 @@ def attention_backward(
             delta = tl.sum(grad.to(tl.float32) * mixed.to(tl.float32), 1)
             lse = tl.load(lse_ptr + place * V + rows, mask=rows < V, other=0.0)
             weight, slope = _tile(
-                q, k, v, grad, lse, delta, rows, keys, first, second, V, BK * BLOCKS, SCALE, DROP, THRESHOLD, KEPT_SCALE
+                q, k, v, grad, lse, delta, rows, keys, key, zero, V, BK * BLOCKS, SCALE, DROP, THRESHOLD, KEPT_SCALE
             )
             grad_v = tl.dot(weight.to(grad.dtype), grad, grad_v, input_precision="ieee")
             slope = slope.to(q.dtype)
@@ -110,7 +110,7 @@ def attention_backward(
                 grad_q = tl.dot(tl.trans(slope), k, input_precision="ieee")
                 if TAIL > 0:
                     weight, slope = _tile(
-                        q, tail_k, tail_v, grad, lse, delta, rows, tail_keys, first, second, V, BK + TAIL, SCALE, DROP,
+                        q, tail_k, tail_v, grad, lse, delta, rows, tail_keys, key, zero, V, BK + TAIL, SCALE, DROP,
                         THRESHOLD, KEPT_SCALE,
                     )  # fmt: skip
                     tail_grad_v = tl.dot(weight.to(grad.dtype), grad, tail_grad_v, input_precision="ieee")
@@ -136,7 +136,7 @@ def attention_backward(
             k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
             v = load_rows(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
             weight, slope = _tile(
-                q, k, v, grad, lse, delta, rows, keys, first, second, V, BK * BLOCKS, SCALE, DROP, THRESHOLD, KEPT_SCALE
+                q, k, v, grad, lse, delta, rows, keys, key, zero, V, BK * BLOCKS, SCALE, DROP, THRESHOLD, KEPT_SCALE
             )
             grad_q = tl.dot(tl.trans(slope.to(k.dtype)), k, grad_q, input_precision="ieee")
         store_rows(d_ptr, grad_q * SLOPE, base, rows, cols, V, HEAD, W)

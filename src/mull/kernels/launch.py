@@ -81,9 +81,9 @@ class Plan:
 
     def token(self) -> dict[str, Any]:
         """The kernels' constants for work on tokens."""
-        exact = self.dtype == torch.float32
+        cdf = "exact" if self.dtype == torch.float32 else configs.FORCED.get("cdf", "polynomial")
         values = {"VALUES": self.values, "VALUES_P": self.values_padded}
-        return {"WIDTH": self.width, **values, "INJECT": self.inject, "EXACT": exact, **self.drop()}
+        return {"WIDTH": self.width, **values, "INJECT": self.inject, "CDF": cdf, **self.drop()}
 
 
 def _tiles(tensor: Tensor, rows: int, columns: int) -> TensorDescriptor:

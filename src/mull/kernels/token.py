@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_keys, kept, normal_cdf, normalise, rounded
+from mull.kernels.common import dropout_key, kept, normal_cdf, normalise, rounded
 
 
 @triton.jit
@@ -77,7 +77,7 @@ def token_forward(
     FEEDBACK: tl.constexpr,
     INJECT: tl.constexpr,
     NEXT: tl.constexpr,
-    EXACT: tl.constexpr,
+    CDF: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
@@ -89,8 +89,8 @@ def token_forward(
     dtype: tl.constexpr = mixed.dtype
     y = tl.dot(mixed.load([row, 0]), mix_w.load([0, 0]).T, input_precision="ieee") + tl.load(mix_b_ptr + cols)
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 1, 0)
-        y = tl.where(kept(first, second, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
+        key = dropout_key(seed_ptr, step, 1, 0)
+        y = tl.where(kept(key, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
     y += x.load([row, 0]).to(tl.float32)
     normed = normalise(y, WIDTH)[0].to(dtype)
     if DROP:
@@ -101,12 +101,12 @@ def token_forward(
     for start in range(0, 4 * WIDTH, BH):
         hidden = tl.dot(normed, expand_w.load([start, 0]).T, input_precision="ieee")
         hidden += tl.load(expand_b_ptr + start + tl.arange(0, BH))[None, :]
-        hidden = (hidden * normal_cdf(hidden, EXACT)).to(dtype)
+        hidden = (hidden * normal_cdf(hidden, CDF)).to(dtype)
         z = tl.dot(hidden, contract_w.load([0, start]).T, z, input_precision="ieee")
     z += tl.load(contract_b_ptr + cols)
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 2, 0)
-        z = y.to(tl.float32) + tl.where(kept(first, second, rows, cols, THRESHOLD), z * KEPT_SCALE, 0.0)
+        key = dropout_key(seed_ptr, step, 2, 0)
+        z = y.to(tl.float32) + tl.where(kept(key, rows, cols, THRESHOLD), z * KEPT_SCALE, 0.0)
     if LOGITS or FEEDBACK:
         values = tl.arange(0, VALUES_P)
         there = values[:, None] < VALUES

@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import alike, dropout_keys, kept, normal_cdf, normalise, normalise_backward
+from mull.kernels.common import alike, dropout_key, hidden_zero, kept, normal_cdf, normalise, normalise_backward
 
 
 @triton.jit
@@ -170,7 +170,7 @@ def token_backward(
     FEEDBACK: tl.constexpr,
     INJECT: tl.constexpr,
     NEXT: tl.constexpr,
-    EXACT: tl.constexpr,
+    CDF: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
@@ -185,7 +185,7 @@ def token_backward(
     cols = tl.arange(0, WIDTH)[None, :]
     dtype: tl.constexpr = mixed.dtype
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 1, 0)
+        key, zero = dropout_key(seed_ptr, step, 1, 0), hidden_zero(seed_ptr)
     if FIRST:
         sums_ptr += tile * SUMS
         if NEXT:
@@ -201,8 +201,8 @@ def token_backward(
         )  # fmt: skip
         toward = at_z
         if DROP:
-            other_first, other_second = dropout_keys(seed_ptr, step, 2, 0)
-            toward = tl.where(kept(other_first, other_second, rows, cols, THRESHOLD), toward * KEPT_SCALE, 0.0)
+            other_key = dropout_key(seed_ptr, step, 2, 0)
+            toward = tl.where(kept(other_key, rows, cols, THRESHOLD), toward * KEPT_SCALE, zero)
         back = toward.to(dtype)
         grad_z.store([row, 0], back)
         if not SECOND:
@@ -210,7 +210,7 @@ def token_backward(
 
         y = tl.dot(mixed.load([row, 0]), mix_w.load([0, 0]).T, input_precision="ieee") + tl.load(mix_b_ptr + cols)
         if DROP:
-            y = tl.where(kept(first, second, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
+            y = tl.where(kept(key, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
         y += x.load([row, 0]).to(tl.float32)
         normed, scale = normalise(y, WIDTH)
         normed = normed.to(dtype)
@@ -225,7 +225,7 @@ def token_backward(
         for start in range(0, 4 * WIDTH, BH):
             w = expand_w.load([start, 0])
             a = tl.dot(normed, w.T, input_precision="ieee") + tl.load(expand_b_ptr + start + tl.arange(0, BH))[None, :]
-            cdf = normal_cdf(a, EXACT)
+            cdf = normal_cdf(a, CDF)
             slope = tl.dot(back, contract_w.load([0, start]), input_precision="ieee")
             slope *= cdf + a * (0.3989422804014327 * tl.exp2(a * a * -0.7213475204444817))
             hidden.store([row, start], (a * cdf).to(dtype))
@@ -240,7 +240,7 @@ def token_backward(
         toward = at_z + normalise_backward(toward, normed, scale, WIDTH)
         grad.store([row, 0], toward)
         if DROP:
-            toward = tl.where(kept(first, second, rows, cols, THRESHOLD), toward * KEPT_SCALE, 0.0)
+            toward = tl.where(kept(key, rows, cols, THRESHOLD), toward * KEPT_SCALE, zero)
         back = toward.to(dtype)
         grad_y.store([row, 0], back)
         grad_mixed.store([row, 0], tl.dot(back, mix_w.load([0, 0]), input_precision="ieee").to(dtype))
