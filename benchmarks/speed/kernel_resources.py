@@ -123,8 +123,8 @@ def resources(kernel: str, plan: Plan) -> dict[str, Any]:
             launch.token_forward(plan, x, mixed, block, block, out_w, out_b, feedback, context, x, logits, qkv, seed, 0)
         elif kernel == "token_backward":
             launch.token_backward(
-                plan, x, x, mixed, logits, logits, grad, block, block, out_w, feedback, context, grad_context, mixed, operands,
-                operands, sums, sums, out_b, seed, 0,
+                plan, x, x, mixed, logits, logits, grad, block, block, out_w, feedback, context, grad_context, mixed,
+                operands, operands, sums, sums, out_b, seed, 0,
             )  # fmt: skip
         elif kernel == "project_forward":
             launch.project_forward(plan, x, block, context, qkv)

@@ -12,6 +12,7 @@ graphs. The last lines repeat what matters most; `--out` gets everything.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import multiprocessing
@@ -46,12 +47,12 @@ SMALL = [TokenTile(rows, hidden, 64, warps, stages) for rows, hidden, warps, sta
     (16, 64, 4, 3), (16, 64, 8, 3), (32, 64, 4, 3),
 ]]  # fmt: skip
 LARGE = [TokenTile(*tile) for tile in [
-    (64, 64, 64, 4, 3), (64, 32, 64, 4, 3), (64, 64, 64, 4, 2, 168), (64, 32, 64, 4, 2, 168), (128, 32, 64, 4, 3),
-    (128, 32, 32, 4, 3), (128, 64, 64, 4, 2), (128, 32, 32, 8, 3, 128),
+    (64, 64, 64, 4, 3), (64, 32, 64, 4, 3), (64, 64, 64, 4, 2, 168), (128, 32, 64, 4, 3), (128, 32, 32, 4, 3),
+    (128, 32, 32, 8, 3, 128),
 ]]  # fmt: skip
 FIRST, SECOND = TokenTile(64, 32, 64, 4, 3), TokenTile(128, 32, 64, 4, 2)
 LARGE_BACK = [  # in one kernel, and in two
-    TokenTile(64, 32, 64, 4, 3),
+    (FIRST, None),
     (FIRST, SECOND),
     (replace(FIRST, stages=2, registers=168), SECOND),
     (replace(FIRST, stages=2, registers=128), SECOND),
@@ -61,13 +62,14 @@ LARGE_BACK = [  # in one kernel, and in two
     (FIRST, replace(FIRST, stages=2, registers=168)),
     (FIRST, replace(FIRST, stages=2, registers=128)),
 ]
+WITH_TANH = (TokenTile(64, 64, 64, 4, 3), TokenTile(128, 32, 64, 4, 3))
 ATTENTION = [AttentionTile(*tile) for tile in [
     (32, 128, 2, 1), (32, 64, 2, 1, 32), (32, 64, 2, 1, 32, True), (32, 64, 2, 1, 32, True, 96), (16, 64, 1, 1, 32),
     (16, 64, 1, 1, 32, True),
 ]]  # fmt: skip
 ATTENTION_BACK = [AttentionTile(*tile) for tile in [
     (32, 128, 4, 1), (128, 128, 4, 1), (32, 64, 4, 1, 32), (32, 64, 4, 1, 32, False, 168),
-    (32, 64, 4, 1, 32, False, 128), (16, 64, 4, 1, 32), (16, 64, 4, 1, 32, False, 128), (32, 64, 2, 1, 32),
+    (16, 64, 4, 1, 32), (16, 64, 4, 1, 32, False, 128), (32, 64, 2, 1, 32),
 ]]  # fmt: skip
 GRADIENT = [(128, 128, 64, 264, 8, 3), (128, 128, 64, 264, 8, 4), (128, 128, 64, 132, 8, 4), (128, 128, 32, 264, 4, 4),
             (64, 128, 64, 528, 4, 4), (128, 128, 128, 264, 8, 2)]  # fmt: skip
@@ -124,8 +126,9 @@ CASES = [
 ]
 
 
-def check_case(mode: str, puzzles: int, width: int) -> dict[str, Any]:
+def check_case(mode: str, puzzles: int, width: int, choice: Choice = ()) -> dict[str, Any]:
     """The kernels against the plain path in float32, beside the plain path in bfloat16."""
+    force(choice)
     device = torch.device("cuda")
     model = build(mode, device, width).eval()
     tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
@@ -135,8 +138,9 @@ def check_case(mode: str, puzzles: int, width: int) -> dict[str, Any]:
     return {"kernels": worst(passes(model, tokens, 4, True), exact), "plain bf16": worst(rough, exact)}
 
 
-def check_masks() -> dict[str, Any]:
+def check_masks(choice: Choice = ()) -> dict[str, Any]:
     """Dropout with two sets of tiles, which must drop the same."""
+    force(choice)
     device = torch.device("cuda")
     model = build("paper", device).train()
     tokens = torch.from_numpy(boards(130).inputs).to(device)
@@ -236,13 +240,14 @@ class Bench:
         self.prepare, sums, products = prepare, grad, list[launch.Product]()
 
 
-def force(kernel: str, tile: Any) -> None:
-    """Use one tile; a gradient's is cut to its matrix, and its shares are for all matrices together."""
+Choice = tuple[tuple[str, Any], ...]
+"""What `configs.FORCED` is set to, as something that can be hashed."""
+
+
+def force(choice: Choice) -> None:
+    """Use these tiles, and the table's for other kernels."""
     configs.FORCED.clear()
-    if isinstance(tile, tuple):
-        configs.FORCED |= dict(zip(("token_backward", "mlp_backward"), tile, strict=True))
-    elif tile is not None and tile != "torch":
-        configs.FORCED[kernel] = tile
+    configs.FORCED.update(choice)
 
 
 def microseconds(call: Callable[[], None], target: float = 0.03) -> float:
@@ -269,16 +274,17 @@ def microseconds(call: Callable[[], None], target: float = 0.03) -> float:
     return start.elapsed_time(end) * 1e3 / (repeats * count)
 
 
-def candidates(kernel: str, puzzles: int) -> list[Any]:
-    """Tiles worth a try."""
+def candidates(kernel: str, puzzles: int) -> list[Choice]:
+    """Tiles worth a try; those of gradients are cut to their matrix, and their shares are for all matrices together."""
+    large = puzzles * V >= 4096
+    if kernel == "token_backward" and large:
+        return [(("token_backward", first), ("mlp_backward", second)) for first, second in LARGE_BACK]
     if kernel.startswith("token"):
-        large = LARGE if kernel == "token_forward" else LARGE_BACK
-        return list(SMALL) if puzzles * V < 4096 else list(large)
-    if kernel == "attention_forward":
-        return list(ATTENTION)
-    if kernel == "attention_backward":
-        return list(ATTENTION_BACK)
-    return [*(GradientTile(*tile) for tile in GRADIENT), "torch"]
+        found = [((kernel, tile),) for tile in (LARGE if large else SMALL)]
+        return [*found, *((*choice, ("cdf", "tanh")) for choice in found if large and choice[0][1] in WITH_TANH)]
+    if kernel == "weight_gradient":
+        return [*(((kernel, GradientTile(*tile)),) for tile in GRADIENT), (("torch", True),)]
+    return [((kernel, tile),) for tile in (ATTENTION if kernel == "attention_forward" else ATTENTION_BACK)]
 
 
 def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
@@ -288,9 +294,10 @@ def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
         if kind == "check":
             return check_case(*job[1:])
         if kind == "masks":
-            return check_masks()
+            return check_masks(*job[1:])
         if kind in ("train", "infer"):
-            mode, puzzles = job[1:]
+            mode, puzzles, choice = job[1:]
+            force(choice)
             model = build(mode, device)
             tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
             if kind == "train":
@@ -299,7 +306,7 @@ def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
                 with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
                     model.eval().advance(*model.start(tokens), 3)
         else:
-            force(kind, job[2])
+            force(job[2])
             bench = Bench(kind, job[1], 2, device)
             bench.prepare()
             bench.call()
@@ -325,8 +332,14 @@ def do_jobs(jobs: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
     print(f"{len(jobs)} jobs that compile took {time.perf_counter() - began:.0f} s, {failed} failed", flush=True)
     for name, result in found.items():
         if "check" in name or "masks" in name or ("failed" in result and "Tile" not in name):
-            print(name, json.dumps(result), flush=True)
+            print(name[:40], json.dumps(_rounded(result)), flush=True)
     return found
+
+
+def _rounded(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _rounded(value) for name, value in found.items()}
+    return float(f"{found:.2g}") if isinstance(found, float) else found
 
 
 def tiles(
@@ -349,11 +362,12 @@ def _candidates_at(
     bench = Bench(kernel, mode, puzzles, device)
     for tile in candidates(kernel, puzzles):
         row: dict[str, Any] = {"kernel": kernel, "mode": mode, "batch": puzzles, "tile": short(tile)}
+        row["choice"] = tile
         try:
             if str((kernel, mode, tile)) in failed:
                 raise RuntimeError(failed[str((kernel, mode, tile))])
-            force(kernel, tile)
-            bench.plan = replace(bench.plan, torch_products=tile == "torch")
+            force(tile)
+            bench.plan = replace(bench.plan, torch_products=tile == (("torch", True),))
             bench.prepare()
             row["us"] = microseconds(bench.call)
             row["tflops"] = bench.flops / row["us"] / 1e6
@@ -371,22 +385,37 @@ def _candidates_at(
     return found
 
 
-def short(tile: Any) -> str:
-    """A tile in a few characters."""
-    if isinstance(tile, tuple):
-        return " then ".join(map(short, tile))
-    if isinstance(tile, str):
-        return tile
-    return " ".join(f"{name[0]}{int(value)}" for name, value in vars(tile).items() if value)
+def short(choice: Choice) -> str:
+    """Tiles in a few characters."""
+
+    def one(tile: Any) -> str:
+        if not hasattr(tile, "warps"):
+            return str(tile)
+        return " ".join(f"{name[0]}{int(value)}" for name, value in vars(tile).items() if value)
+
+    return " then ".join(one(tile) for _, tile in choice)
 
 
-def train(batches: list[int], modes: list[str], plain: list[int], device: torch.device) -> list[dict[str, Any]]:
+def fastest(rows: list[dict[str, Any]], mode: str, puzzles: int) -> Choice:
+    """The best tiles that were measured for a mode and batch, one for each kernel."""
+    best = dict[str, dict[str, Any]]()
+    for row in rows:
+        here = (row["mode"], row["batch"]) == (mode, puzzles) and "us" in row and "tanh" not in row["tile"]
+        if here and row["us"] < best.get(row["kernel"], {"us": math.inf})["us"]:
+            best[row["kernel"]] = row
+    return tuple(pair for row in best.values() for pair in row["choice"] if pair[0] != "torch")
+
+
+def train(
+    batches: list[int], modes: list[str], plain: list[int], choices: dict[tuple[str, int], Choice], device: torch.device
+) -> list[dict[str, Any]]:
     """Puzzles trained a second and peak memory, with kernels, and without them at some sizes."""
     found = []
     for mode in modes:
         for puzzles in batches:
             for kernels in (True, False) if puzzles in plain else (True,):
                 row: dict[str, Any] = {"mode": mode, "batch": puzzles, "kernels": kernels}
+                force(choices.get((mode, puzzles), ()))
                 try:
                     row |= train_rate(mode, puzzles, kernels, device)
                 except Exception as error:
@@ -424,13 +453,21 @@ def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device) -> 
     }
 
 
+def _nearest(choices: dict[tuple[str, int], Choice], puzzles: int) -> int:
+    """The largest batch with tiles of its own that is not larger, to go by."""
+    return max((size for _, size in choices if size <= puzzles), default=0)
+
+
 @torch.no_grad()
-def infer(batches: list[int], modes: list[str], device: torch.device, steps: int = 64) -> list[dict[str, Any]]:
+def infer(
+    batches: list[int], modes: list[str], choices: dict[tuple[str, int], Choice], device: torch.device, steps: int = 64
+) -> list[dict[str, Any]]:
     """Puzzles a second at T=64, in one CUDA graph."""
     found = []
     for mode in modes:
         for puzzles in batches:
             row: dict[str, Any] = {"mode": mode, "batch": puzzles}
+            force(choices.get((mode, _nearest(choices, puzzles)), ()))
             try:
                 model = build(mode, device).eval()
                 tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
@@ -455,6 +492,8 @@ def main() -> None:
     parser.add_argument("--batches", default="16,128,512,2048")
     parser.add_argument("--modes", default="paper,best", help="for train and infer")
     parser.add_argument("--tile-modes", default="paper", help="for tiles")
+    parser.add_argument("--tile-batches", default="128,2048", help="for tiles")
+    parser.add_argument("--infer-batches", default="8192", help="further batches for infer")
     parser.add_argument("--kernels", default=",".join(KERNELS))
     parser.add_argument("--plain", default="2048", help="batches that are trained without kernels too")
     parser.add_argument("--out", type=Path, default=RESULTS / "kernel_speed.json")
@@ -462,29 +501,38 @@ def main() -> None:
     device, parts = torch.device("cuda"), arguments.parts.split(",")
     batches, modes = [int(size) for size in arguments.batches.split(",")], arguments.modes.split(",")
     kernels, tile_modes = arguments.kernels.split(","), arguments.tile_modes.split(",")
-    more = [*batches, 8192] if 2048 in batches else batches
-    jobs: list[tuple[Any, ...]] = []
-    if "train" in parts:
-        jobs += [("train", mode, puzzles) for mode in modes for puzzles in batches]
-    if "infer" in parts:
-        jobs += [("infer", mode, puzzles) for mode in modes for puzzles in more]
-    if "check" in parts:
-        jobs += [*(("check", *case) for case in CASES), ("masks",)]
+    tile_batches = [int(size) for size in arguments.tile_batches.split(",")]
+    more = [*batches, *(int(size) for size in arguments.infer_batches.split(",") if size)]
+    began = time.perf_counter()
+    content: dict[str, Any] = {}
+    choices = dict[tuple[str, int], Choice]()
     if "tiles" in parts:
         chosen = [kernel for kernel in kernels if kernel != "weight_gradient"]
-        jobs += [(k, mode, tile) for k in chosen for mode in tile_modes for b in batches for tile in candidates(k, b)]
-    began = time.perf_counter()
+        each = itertools.product(chosen, tile_modes, tile_batches)
+        compiled = do_jobs([(k, m, c) for k, m, b in each for c in candidates(k, b)])
+        content["tiles"] = tiles(tile_batches, kernels, tile_modes, compiled, device)
+        choices = {(m, b): fastest(content["tiles"], m, b) for m in tile_modes for b in tile_batches}
+        for row in content["tiles"]:
+            del row["choice"]
+    jobs: list[tuple[Any, ...]] = []
+    if "train" in parts:
+        jobs += [("train", mode, size, choices.get((mode, size), ())) for mode in modes for size in batches]
+    if "infer" in parts:
+        jobs += [
+            ("infer", mode, size, choices.get((mode, _nearest(choices, size)), ())) for mode in modes for size in more
+        ]
+    if "check" in parts:
+        jobs += [*(("check", *case) for case in (CASES[:2] if choices else CASES)), ("masks",)]
+        jobs += [("check", mode, 130, WIDTH, choice) for (mode, _), choice in choices.items()]
+        jobs += [("masks", choice) for (mode, _), choice in choices.items() if mode == "paper"]
     compiled = do_jobs(jobs)
-    content: dict[str, Any] = {
-        "check": {job: found for job, found in compiled.items() if "check" in job or "masks" in job}
-    }
-    if "tiles" in parts:
-        content["tiles"] = tiles(batches, kernels, tile_modes, compiled, device)
+    content["check"] = {job: found for job, found in compiled.items() if "check" in job or "masks" in job}
     if "train" in parts:
         plain = [int(size) for size in arguments.plain.split(",") if size]
-        content["train"] = train(batches, modes, plain, device)
+        content["train"] = train(batches, modes, plain, choices, device)
     if "infer" in parts:
-        content["infer"] = infer(more, modes, device)
+        content["infer"] = infer(more, modes, choices, device)
+    configs.FORCED.clear()
     content |= {"seconds": time.perf_counter() - began, "provenance": provenance(str(device))}
     write_text(arguments.out, json.dumps(content, indent=1) + "\n")
     print(f"{content['seconds']:.0f} s")

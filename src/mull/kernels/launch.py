@@ -116,7 +116,8 @@ def attention_forward(
     grid = plan.puzzles * plan.heads, 1 if tile.whole else blocks
     attention_forward_kernel[grid](
         qkv_M3H, mixed_MH, mixed_MH if lse_BNV is None else lse_BNV, seed, step,
-        BQ=tile.queries, TURNS=blocks if tile.whole else 1, BK=tile.keys, TAIL=tile.tail, SAVE=lse_BNV is not None, **constants, **plan.drop(),
+        BQ=tile.queries, TURNS=blocks if tile.whole else 1, BK=tile.keys, TAIL=tile.tail, SAVE=lse_BNV is not None,
+        **constants, **plan.drop(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
