@@ -18,7 +18,7 @@ import math
 import multiprocessing
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,42 @@ from mull.recipes import get_recipe
 from mull.trainer import Trainer
 
 RESULTS = Path(__file__).parents[1] / "results"
-V, D, WIDTH, HEADS = 81, 9, 128, 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A problem and the size of its model."""
+
+    box: int
+    width: int
+    heads: int
+    recipe: str
+
+    @property
+    def values(self) -> int:
+        """Of one cell."""
+        return self.box**2
+
+    @property
+    def variables(self) -> int:
+        """Cells of a board."""
+        return self.box**4
+
+
+SHAPES = {"9x9": Shape(3, 128, 4, "sudoku-rrn"), "16x16": Shape(4, 256, 8, "sudoku-16x16")}
+chosen = {"shape": SHAPES["9x9"]}
+
+
+def use(name: str) -> None:
+    """Measure this shape from now on, in this process."""
+    chosen["shape"] = SHAPES[name]
+
+
+def shape() -> Shape:
+    """The one that is measured."""
+    return chosen["shape"]
+
+
 KERNELS = ("token_forward", "token_backward", "attention_forward", "attention_backward", "weight_gradient")
 MODES: dict[str, dict[str, Any]] = {
     "paper": {"dropout": 0.1},
@@ -75,10 +110,11 @@ GRADIENT = [(128, 128, 64, 264, 8, 3), (128, 128, 64, 264, 8, 4), (128, 128, 64,
             (64, 128, 64, 528, 4, 4), (128, 128, 128, 264, 8, 2)]  # fmt: skip
 
 
-def build(mode: str, device: torch.device, width: int = WIDTH) -> RecurrentTransformer:
+def build(mode: str, device: torch.device, width: int | None = None) -> RecurrentTransformer:
     """A model with weights of a trained one's size."""
     torch.manual_seed(0)
-    model = RecurrentTransformer(Sudoku(), ModelConfig(width=width, heads=HEADS, **MODES[mode])).to(device)
+    config = ModelConfig(width=width or shape().width, heads=shape().heads, **MODES[mode])
+    model = RecurrentTransformer(Sudoku(shape().box), config).to(device)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -88,7 +124,7 @@ def build(mode: str, device: torch.device, width: int = WIDTH) -> RecurrentTrans
 def boards(rows: int) -> NumpyBatch:
     """Boards with labels that mean nothing: speed does not depend on them."""
     rng = stream(0, "speed")
-    solution = rng.integers(0, D, (rows, V))
+    solution = rng.integers(0, shape().values, (rows, shape().variables))
     given = rng.random(solution.shape) < 0.4
     return Batch(((solution + 1) * given).astype("uint8"), solution, given, ~given)
 
@@ -167,9 +203,10 @@ class Bench:
         model = build(mode, device)
         options = MODES[mode]
         fed, inject = bool(options.get("feedback")), bool(options.get("inject"))
-        sizes, types = (puzzles, V, WIDTH, D, HEADS, 1, 1), (torch.bfloat16, torch.float16)
+        variables, values, h, heads = shape().variables, shape().values, shape().width, shape().heads
+        sizes, types = (puzzles, variables, h, values, heads, 1, 1), (torch.bfloat16, torch.float16)
         self.plan = launch.Plan(*sizes, fed, inject, options["dropout"], *types)
-        m, h = self.plan.tokens, WIDTH
+        m = self.plan.tokens
 
         def make(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
             return torch.randn(*shape, device=device).to(dtype)
@@ -186,16 +223,18 @@ class Bench:
             make(m, 3 * h),
             make(m, h),
             make(m, h),
-            make(puzzles * HEADS, V, dtype=torch.float32),
+            make(puzzles * heads, variables, dtype=torch.float32),
         )
-        logits, grad_logits = make(m, D, dtype=torch.float32), make(m, D, dtype=torch.float32)
+        logits, grad_logits = make(m, values, dtype=torch.float32), make(m, values, dtype=torch.float32)
         operands = launch.Operands(*(make(m, w * h) for w in launch.Operands.widths()))
         seed, scale = torch.zeros(1, dtype=torch.int64, device=device), torch.ones(m, device=device)
         shown = context if inject else None
         grad_shown = torch.zeros_like(grad) if inject else None
         token = 24 * h * h + 4 * h * 16
-        self.flops = {"token_forward": token, "token_backward": 34 * h * h + 8 * h * 16, "weight_gradient": 24 * h * h,
-                      "attention_forward": 4 * V * h, "attention_backward": 10 * V * h}[kernel] * m  # fmt: skip
+        self.flops = {
+            "token_forward": token, "token_backward": 34 * h * h + 8 * h * 16, "weight_gradient": 24 * h * h,
+            "attention_forward": 4 * variables * h, "attention_backward": 10 * variables * h,
+        }[kernel] * m  # fmt: skip
 
         def token_forward() -> None:
             launch.token_forward(
@@ -276,7 +315,9 @@ def microseconds(call: Callable[[], None], target: float = 0.03) -> float:
 
 def candidates(kernel: str, puzzles: int) -> list[Choice]:
     """Tiles worth a try; those of gradients are cut to their matrix, and their shares are for all matrices together."""
-    large = puzzles * V >= 4096
+    if shape().width > 128:
+        return _wide_candidates(kernel)
+    large = puzzles * shape().variables >= 4096
     if kernel == "token_backward" and large:
         return [(("token_backward", first), ("mlp_backward", second)) for first, second in LARGE_BACK]
     if kernel.startswith("token"):
@@ -285,6 +326,19 @@ def candidates(kernel: str, puzzles: int) -> list[Choice]:
     if kernel == "weight_gradient":
         return [*(((kernel, GradientTile(*tile)),) for tile in GRADIENT), (("torch", True),)]
     return [((kernel, tile),) for tile in (ATTENTION if kernel == "attention_forward" else ATTENTION_BACK)]
+
+
+def _wide_candidates(kernel: str) -> list[Choice]:
+    """For models 256 wide, whose boards have 256 cells."""
+    tile = TokenTile(64, 32, 32, 4, 2)
+    if kernel == "token_forward":
+        return [((kernel, each),) for each in (tile, replace(tile, warps=8), TokenTile(64, 64, 64, 8, 2))]
+    if kernel == "token_backward":
+        firsts = TokenTile(32, 32, 32, 8, 2), replace(tile, warps=8), tile
+        pairs = [(firsts[1], None), *((first, firsts[1]) for first in firsts), (firsts[0], tile)]
+        return [(("token_backward", first), ("mlp_backward", second)) for first, second in pairs]
+    sizes = [(64, 64, 4, 3), (64, 64, 4, 2), (128, 64, 4, 2), (64, 128, 4, 2), (128, 128, 8, 2), (64, 256, 8, 1)]
+    return [((kernel, AttentionTile(*size)),) for size in sizes]
 
 
 def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
@@ -301,7 +355,7 @@ def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
             model = build(mode, device)
             tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
             if kind == "train":
-                passes(model.train(), tokens, get_recipe(f"sudoku-rrn.{mode}").training.recurrences, True)
+                passes(model.train(), tokens, get_recipe(f"{shape().recipe}.{mode}").training.recurrences, True)
             else:
                 with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
                     model.eval().advance(*model.start(tokens), 3)
@@ -326,7 +380,8 @@ def do_jobs(jobs: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
     if not jobs:
         return {}
     began = time.perf_counter()
-    with multiprocessing.get_context("spawn").Pool(min(14, len(jobs))) as pool:
+    name = next(name for name, each in SHAPES.items() if each == shape())
+    with multiprocessing.get_context("spawn").Pool(min(14, len(jobs)), use, (name,)) as pool:
         found = dict(zip(map(str, jobs), pool.map(do_job, jobs, chunksize=1), strict=True))
     failed = sum("failed" in result for result in found.values())
     print(f"{len(jobs)} jobs that compile took {time.perf_counter() - began:.0f} s, {failed} failed", flush=True)
@@ -429,7 +484,7 @@ def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device) -> 
     """Updates through the trainer."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    recipe = get_recipe(f"sudoku-rrn.{mode}")
+    recipe = get_recipe(f"{shape().recipe}.{mode}")
     training = replace(recipe.training, batch=puzzles, kernels=kernels)
     began = time.perf_counter()
     trainer = Trainer(replace(recipe, training=training), boards(4096), device)
@@ -488,6 +543,7 @@ def infer(
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", default="9x9", choices=list(SHAPES))
     parser.add_argument("--parts", default="check,tiles,train,infer")
     parser.add_argument("--batches", default="16,128,512,2048")
     parser.add_argument("--modes", default="paper,best", help="for train and infer")
@@ -498,6 +554,7 @@ def main() -> None:
     parser.add_argument("--plain", default="2048", help="batches that are trained without kernels too")
     parser.add_argument("--out", type=Path, default=RESULTS / "kernel_speed.json")
     arguments = parser.parse_args()
+    use(arguments.case)
     device, parts = torch.device("cuda"), arguments.parts.split(",")
     batches, modes = [int(size) for size in arguments.batches.split(",")], arguments.modes.split(",")
     kernels, tile_modes = arguments.kernels.split(","), arguments.tile_modes.split(",")
@@ -507,8 +564,8 @@ def main() -> None:
     content: dict[str, Any] = {}
     choices = dict[tuple[str, int], Choice]()
     if "tiles" in parts:
-        chosen = [kernel for kernel in kernels if kernel != "weight_gradient"]
-        each = itertools.product(chosen, tile_modes, tile_batches)
+        compile_first = [kernel for kernel in kernels if kernel != "weight_gradient"]
+        each = itertools.product(compile_first, tile_modes, tile_batches)
         compiled = do_jobs([(k, m, c) for k, m, b in each for c in candidates(k, b)])
         content["tiles"] = tiles(tile_batches, kernels, tile_modes, compiled, device)
         choices = {(m, b): fastest(content["tiles"], m, b) for m in tile_modes for b in tile_batches}
@@ -523,7 +580,7 @@ def main() -> None:
         ]
     if "check" in parts:
         jobs += [*(("check", *case) for case in (CASES[:2] if choices else CASES)), ("masks",)]
-        jobs += [("check", mode, 130, WIDTH, choice) for (mode, _), choice in choices.items()]
+        jobs += [("check", mode, 130, shape().width, choice) for (mode, _), choice in choices.items()]
         jobs += [("masks", choice) for (mode, _), choice in choices.items() if mode == "paper"]
     compiled = do_jobs(jobs)
     content["check"] = {job: found for job, found in compiled.items() if "check" in job or "masks" in job}

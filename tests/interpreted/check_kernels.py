@@ -104,6 +104,7 @@ SIZES = [
     (81, 16, 128, 4, 1, 1, OPTIONS[3]),
     (7, 25, 64, 1, 2, 2, OPTIONS[3]),
     (150, 4, 16, 1, 1, 2, OPTIONS[0]),  # keys in several blocks
+    (5, 4, 256, 8, 1, 1, OPTIONS[3]),
 ]
 
 

@@ -28,6 +28,15 @@ def store_rows(ptr, value, base, rows, cols, V: tl.constexpr, HEAD: tl.constexpr
 
 
 @triton.jit
+def mix(mixed, w, row, WIDTH: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
+    """The projection after attention, without its bias."""
+    y = tl.zeros([BM, WIDTH], tl.float32)
+    for start in range(0, WIDTH, BC):
+        y = tl.dot(mixed.load([row, start]), w.load([0, start]).T, y, input_precision="ieee")
+    return y
+
+
+@triton.jit
 def rounded(x, dtype: tl.constexpr):
     """In another type; beyond float16's range, its largest number and not infinity."""
     if dtype == tl.float16:

@@ -90,6 +90,11 @@ def _tiles(tensor: Tensor, rows: int, columns: int) -> TensorDescriptor:
     return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), [rows, columns])
 
 
+def _part(width: int) -> int:
+    """Rows of the projection after attention that are in shared memory at once: all, or a quarter of 256."""
+    return width if width <= 128 else 64
+
+
 def _blocks(count: int, size: int) -> int:
     return -(-count // size)
 
@@ -146,9 +151,10 @@ def token_forward(
 ) -> None:  # fmt: skip
     """The state after one block, its logits, and what the next attention reads; those that are None are not written."""
     tile, width = configs.token_forward(plan.tokens, plan.width), plan.width
-    x, mixed = _tiles(x_MH, tile.rows, width), _tiles(mixed_MH, tile.rows, width)
+    part = _part(width)
+    x, mixed = _tiles(x_MH, tile.rows, width), _tiles(mixed_MH, tile.rows, part)
     token_forward_kernel[(_blocks(plan.tokens, tile.rows),)](
-        x, mixed, _tiles(block.mix_w, width, width), block.mix_b,
+        x, mixed, _tiles(block.mix_w, width, part), block.mix_b,
         _tiles(block.expand_w, tile.hidden, width), block.expand_b,
         _tiles(block.contract_w, width, tile.hidden), block.contract_b,
         out_w, out_b, out_w if feedback is None else feedback,
@@ -156,8 +162,8 @@ def token_forward(
         x if context_MH is None else _tiles(context_MH, tile.rows, width), _tiles(after_MH, tile.rows, width),
         out_b if logits_MD is None else logits_MD,
         mixed if qkv_M3H is None else _tiles(qkv_M3H, tile.rows, tile.columns), seed, plan.tokens, step,
-        BM=tile.rows, BH=tile.hidden, BN=tile.columns, LOGITS=logits_MD is not None, FEEDBACK=feedback is not None,
-        NEXT=qkv_M3H is not None, **plan.token(),
+        BM=tile.rows, BH=tile.hidden, BN=tile.columns, BC=part, LOGITS=logits_MD is not None,
+        FEEDBACK=feedback is not None, NEXT=qkv_M3H is not None, **plan.token(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
@@ -194,25 +200,25 @@ def token_backward(
 ) -> None:  # fmt: skip
     """Gradients from after a block to its attention; without `next_operands` nothing comes from a next recurrence."""
     tile, second = configs.token_backward(plan.tokens, plan.width), configs.mlp_backward(plan.tokens, plan.width)
-    width, from_next = plan.width, operands if next_operands is None else next_operands
+    width, part, from_next = plan.width, _part(plan.width), operands if next_operands is None else next_operands
 
     def launch(tile: configs.TokenTile, parts: tuple[bool, bool]) -> None:
         def whole(tensor: Tensor) -> TensorDescriptor:
             return _tiles(tensor, tile.rows, width)
 
         token_backward_kernel[(_blocks(plan.tokens, tile.rows),)](
-            whole(x_MH), whole(after_MH), whole(mixed_MH), logits_MD, grad_logits_MD, whole(grad_MH),
+            whole(x_MH), whole(after_MH), _tiles(mixed_MH, tile.rows, part), logits_MD, grad_logits_MD, whole(grad_MH),
             _tiles(from_next.grad_qkv, tile.rows, tile.columns),
-            _tiles(block.mix_w, width, width), block.mix_b, _tiles(block.expand_w, tile.hidden, width), block.expand_b,
+            _tiles(block.mix_w, width, part), block.mix_b, _tiles(block.expand_w, tile.hidden, width), block.expand_b,
             _tiles(block.contract_w, width, tile.hidden), out_w, out_w if feedback is None else feedback,
             _tiles(following.qkv_w, tile.columns, width), following.gain,
             whole(x_MH if context_MH is None else context_MH),
             whole(grad_MH if grad_context_MH is None else grad_context_MH),
-            whole(grad_mixed_MH), whole(from_next.normed_qkv), whole(operands.normed_mlp), whole(operands.grad_y),
-            whole(operands.grad_z), _tiles(operands.hidden, tile.rows, tile.hidden),
+            _tiles(grad_mixed_MH, tile.rows, part), whole(from_next.normed_qkv), whole(operands.normed_mlp),
+            whole(operands.grad_y), whole(operands.grad_z), _tiles(operands.hidden, tile.rows, tile.hidden),
             _tiles(operands.grad_hidden, tile.rows, tile.hidden), sums_TS, next_sums_TS, scale_M, seed, plan.tokens,
             step, FIRST=parts[0], SECOND=parts[1],
-            SUMS=plan.sums, BM=tile.rows, BH=tile.hidden, BN=tile.columns, FEEDBACK=feedback is not None,
+            SUMS=plan.sums, BM=tile.rows, BH=tile.hidden, BN=tile.columns, BC=part, FEEDBACK=feedback is not None,
             NEXT=next_operands is not None, **plan.token(),
             num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
         )  # fmt: skip

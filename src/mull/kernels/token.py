@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_key, kept, normal_cdf, normalise, rounded
+from mull.kernels.common import dropout_key, kept, mix, normal_cdf, normalise, rounded
 
 
 @triton.jit
@@ -73,6 +73,7 @@ def token_forward(
     BM: tl.constexpr,
     BH: tl.constexpr,  # hidden numbers of the MLP at a time
     BN: tl.constexpr,  # columns of queries, keys and values at a time
+    BC: tl.constexpr,  # numbers that attention mixed at a time
     LOGITS: tl.constexpr,
     FEEDBACK: tl.constexpr,
     INJECT: tl.constexpr,
@@ -87,7 +88,7 @@ def token_forward(
     rows = row + tl.arange(0, BM)[:, None]
     cols = tl.arange(0, WIDTH)[None, :]
     dtype: tl.constexpr = mixed.dtype
-    y = tl.dot(mixed.load([row, 0]), mix_w.load([0, 0]).T, input_precision="ieee") + tl.load(mix_b_ptr + cols)
+    y = mix(mixed, mix_w, row, WIDTH, BM, BC) + tl.load(mix_b_ptr + cols)
     if DROP:
         key = dropout_key(seed_ptr, step, 1, 0)
         y = tl.where(kept(key, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)

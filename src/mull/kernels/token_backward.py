@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import alike, dropout_key, hidden_zero, kept, normal_cdf, normalise, normalise_backward
+from mull.kernels.common import alike, dropout_key, hidden_zero, kept, mix, normal_cdf, normalise, normalise_backward
 
 
 @triton.jit
@@ -167,6 +167,7 @@ def token_backward(
     BM: tl.constexpr,
     BH: tl.constexpr,
     BN: tl.constexpr,
+    BC: tl.constexpr,
     FEEDBACK: tl.constexpr,
     INJECT: tl.constexpr,
     NEXT: tl.constexpr,
@@ -208,7 +209,7 @@ def token_backward(
         if not SECOND:
             grad.store([row, 0], at_z)
 
-        y = tl.dot(mixed.load([row, 0]), mix_w.load([0, 0]).T, input_precision="ieee") + tl.load(mix_b_ptr + cols)
+        y = mix(mixed, mix_w, row, WIDTH, BM, BC) + tl.load(mix_b_ptr + cols)
         if DROP:
             y = tl.where(kept(key, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
         y += x.load([row, 0]).to(tl.float32)
@@ -243,4 +244,6 @@ def token_backward(
             toward = tl.where(kept(key, rows, cols, THRESHOLD), toward * KEPT_SCALE, zero)
         back = toward.to(dtype)
         grad_y.store([row, 0], back)
-        grad_mixed.store([row, 0], tl.dot(back, mix_w.load([0, 0]), input_precision="ieee").to(dtype))
+        for start in range(0, WIDTH, BC):
+            part = tl.dot(back, mix_w.load([0, start]), input_precision="ieee")
+            grad_mixed.store([row, start], part.to(dtype))
