@@ -468,11 +468,16 @@ def train(
     found = []
     for mode in modes:
         for puzzles in batches:
-            for kernels in (True, False) if puzzles in plain else (True,):
-                row: dict[str, Any] = {"mode": mode, "batch": puzzles, "kernels": kernels}
+            ways = [
+                (True, False),
+                *([(True, True)] if puzzles >= 2048 else []),
+                *([(False, False)] * (puzzles in plain)),
+            ]
+            for kernels, frugal in ways:
+                row: dict[str, Any] = {"mode": mode, "batch": puzzles, "kernels": kernels, "frugal": frugal}
                 force(choices.get((mode, puzzles), ()))
                 try:
-                    row |= train_rate(mode, puzzles, kernels, device)
+                    row |= train_rate(mode, puzzles, kernels, device, frugal)
                 except Exception as error:
                     row["failed"] = f"{type(error).__name__}: {error}"[:300]
                 print("train", json.dumps(row), flush=True)
@@ -480,8 +485,11 @@ def train(
     return found
 
 
-def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device) -> dict[str, float]:
-    """Updates through the trainer."""
+def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device, frugal: bool = False) -> dict[str, float]:
+    """Updates through the trainer; `frugal` with little memory."""
+    from mull.kernels import function
+
+    function.OPERAND_BYTES, function.QKV_BYTES = (0, 0) if frugal else (2 << 30, 16 << 30)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     recipe = get_recipe(f"{shape().recipe}.{mode}")

@@ -1,7 +1,7 @@
 """All recurrences of a training window as one autograd function, and of an inference as a loop without a trace.
 
-The forward pass keeps, for every block of every recurrence, the state before it, what attention read and mixed, and the
-logits. Shapes: S recurrence, L block, B puzzle, V variable, M = B V token, H width, D value, N head, T tile.
+The forward pass keeps, for every block of every recurrence, the state before it, what attention read (unless that is too
+much) and mixed, and the logits. Shapes: S recurrence, L block, B puzzle, V variable, M = B V token, H width, D value, N head, T tile.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from mull.kernels.launch import Operands, Plan, Product
 
 OPERAND_BYTES = 2 << 30
 """Memory that the operands of the matrices' gradients may take, at least those of one recurrence."""
+QKV_BYTES = 16 << 30
+"""Memory that queries, keys and values of all recurrences may take; the backward pass makes them again beyond it."""
 FIELDS = 9  # of BlockWeights
 
 
@@ -86,7 +88,8 @@ class _Recurrences(torch.autograd.Function):
         x, context, blocks, out_w, out_b, feedback = _prepared(plan, parameters)
         steps, count, tokens, width = plan.steps, plan.blocks, plan.tokens, plan.width
         states = x.new_empty(steps * count, tokens, width)  # of all but the first, so that nothing is copied
-        qkv = x.new_empty(count, steps, tokens, 3 * width, dtype=plan.dtype)
+        keep = steps if count * steps * tokens * 3 * width * plan.dtype.itemsize <= QKV_BYTES else 1
+        qkv = x.new_empty(count, keep, tokens, 3 * width, dtype=plan.dtype)
         mixed = x.new_empty(count, steps, tokens, width, dtype=plan.dtype)
         lse = x.new_empty(count, steps, plan.puzzles * plan.heads, plan.variables, dtype=torch.float32)
         logits = x.new_empty(steps, count, tokens, plan.values, dtype=torch.float32)
@@ -95,11 +98,11 @@ class _Recurrences(torch.autograd.Function):
         for index in range(steps * count):
             step, block = divmod(index, count)
             next_step, next_block = divmod(index + 1, count)
-            launch.attention_forward(plan, qkv[block, step], mixed[block, step], lse[block, step], seed, index)
+            launch.attention_forward(plan, qkv[block, step % keep], mixed[block, step], lse[block, step], seed, index)
             launch.token_forward(
                 plan, state, mixed[block, step], blocks[block], blocks[next_block], out_w, out_b,
                 feedback if block == count - 1 else None, context, states[index], logits[step, block],
-                qkv[next_block, next_step] if next_step < steps else None, seed, index,
+                qkv[next_block, next_step % keep] if next_step < steps else None, seed, index,
             )  # fmt: skip
             state = states[index]
         ctx.plan, ctx.blocks, ctx.count = plan, blocks, len(parameters)
@@ -120,8 +123,9 @@ class _Recurrences(torch.autograd.Function):
         for index in reversed(range(steps * count)):
             step, block = divmod(index, count)
             next_step, next_block = divmod(index + 1, count)
+            before = states[index - 1] if index else first
             launch.token_backward(
-                plan, states[index - 1] if index else first, states[index], mixed[block, step], logits[step, block],
+                plan, before, states[index], mixed[block, step], logits[step, block],
                 grad_logits[step, block], grad, blocks[block], blocks[next_block], out_w,
                 feedback if block == count - 1 else None, context, grad_context, grad_mixed,
                 matrices.operands(block, step), matrices.operands(next_block, next_step) if next_step < steps else None,
@@ -129,8 +133,10 @@ class _Recurrences(torch.autograd.Function):
             )  # fmt: skip
             if block == 0 and step % matrices.group == 0:
                 matrices.flush(step, mixed)
+            if qkv.shape[1] < steps:
+                launch.project_forward(plan, before, blocks[block], context, qkv[block, 0])
             launch.attention_backward(
-                plan, qkv[block, step], mixed[block, step], grad_mixed, lse[block, step],
+                plan, qkv[block, step % qkv.shape[1]], mixed[block, step], grad_mixed, lse[block, step],
                 matrices.operands(block, step).grad_qkv, seed, index,
             )  # fmt: skip
         launch.project_backward(plan, first, grad, blocks[0], context, grad_context, matrices.operands(0, 0), sums[0])
