@@ -386,7 +386,7 @@ def do_jobs(jobs: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
     failed = sum("failed" in result for result in found.values())
     print(f"{len(jobs)} jobs that compile took {time.perf_counter() - began:.0f} s, {failed} failed", flush=True)
     for name, result in found.items():
-        if "check" in name or "masks" in name or ("failed" in result and "Tile" not in name):
+        if name.startswith(("('check", "('masks")) or ("failed" in result and name.startswith(("('train", "('infer"))):
             print(name[:40], json.dumps(_rounded(result)), flush=True)
     return found
 
@@ -433,8 +433,7 @@ def _candidates_at(
     configs.FORCED.clear()
     found.sort(key=lambda row: row.get("us", math.inf))
     print(f"{kernel} {mode} B={puzzles}", flush=True)
-    failures = [row for row in found if "failed" in row]
-    for row in [*found[:5], *(row for row in failures[:2] if row not in found[:5])]:
+    for row in found:
         text = f"{row['us']:8.1f} us {row['tflops']:5.0f} TF" if "us" in row else "  " + row["failed"]
         print(f"   {text}  {row['tile']}", flush=True)
     return found
@@ -553,11 +552,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", default="9x9", choices=list(SHAPES))
     parser.add_argument("--parts", default="check,tiles,train,infer")
-    parser.add_argument("--batches", default="16,128,512,2048")
+    parser.add_argument("--batches", default="16,128,512,2048", help="for train")
     parser.add_argument("--modes", default="paper,best", help="for train and infer")
     parser.add_argument("--tile-modes", default="paper", help="for tiles")
     parser.add_argument("--tile-batches", default="128,2048", help="for tiles")
-    parser.add_argument("--infer-batches", default="8192", help="further batches for infer")
+    parser.add_argument("--infer-batches", default="128,2048,8192", help="for infer")
     parser.add_argument("--kernels", default=",".join(KERNELS))
     parser.add_argument("--plain", default="2048", help="batches that are trained without kernels too")
     parser.add_argument("--out", type=Path, default=RESULTS / "kernel_speed.json")
@@ -567,7 +566,7 @@ def main() -> None:
     batches, modes = [int(size) for size in arguments.batches.split(",")], arguments.modes.split(",")
     kernels, tile_modes = arguments.kernels.split(","), arguments.tile_modes.split(",")
     tile_batches = [int(size) for size in arguments.tile_batches.split(",")]
-    more = [*batches, *(int(size) for size in arguments.infer_batches.split(",") if size)]
+    more = [int(size) for size in arguments.infer_batches.split(",")]
     began = time.perf_counter()
     content: dict[str, Any] = {}
     choices = dict[tuple[str, int], Choice]()
@@ -576,7 +575,8 @@ def main() -> None:
         each = itertools.product(compile_first, tile_modes, tile_batches)
         compiled = do_jobs([(k, m, c) for k, m, b in each for c in candidates(k, b)])
         content["tiles"] = tiles(tile_batches, kernels, tile_modes, compiled, device)
-        choices = {(m, b): fastest(content["tiles"], m, b) for m in tile_modes for b in tile_batches}
+        measured = {m: m if m in tile_modes else tile_modes[0] for m in modes}
+        choices = {(m, b): fastest(content["tiles"], like, b) for m, like in measured.items() for b in tile_batches}
         for row in content["tiles"]:
             del row["choice"]
     jobs: list[tuple[Any, ...]] = []

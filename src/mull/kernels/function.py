@@ -1,7 +1,8 @@
 """All recurrences of a training window as one autograd function, and of an inference as a loop without a trace.
 
-The forward pass keeps, for every block of every recurrence, the state before it, what attention read (unless that is too
-much) and mixed, and the logits. Shapes: S recurrence, L block, B puzzle, V variable, M = B V token, H width, D value, N head, T tile.
+The forward pass keeps, for every block of every recurrence, the state before it, what attention read (unless that is
+too much) and mixed, and the logits.
+Shapes: S recurrence, L block, B puzzle, V variable, M = B V token, H width, D value, N head, T tile.
 """
 
 from __future__ import annotations
