@@ -111,6 +111,11 @@ def project_forward(plan: Plan, x_MH: Tensor, block: BlockWeights, context_MH: T
     )  # fmt: skip
 
 
+def _tail(tile: configs.AttentionTile, plan: Plan) -> int:
+    """Keys of the second tile, if two tiles are enough."""
+    return tile.tail if tile.keys + tile.tail >= plan.variables else 0
+
+
 def attention_forward(
     plan: Plan, qkv_M3H: Tensor, mixed_MH: Tensor, lse_BNV: Tensor | None, seed: Tensor, step: int
 ) -> None:
@@ -121,8 +126,8 @@ def attention_forward(
     grid = plan.puzzles * plan.heads, 1 if tile.whole else blocks
     attention_forward_kernel[grid](
         qkv_M3H, mixed_MH, mixed_MH if lse_BNV is None else lse_BNV, seed, step,
-        BQ=tile.queries, TURNS=blocks if tile.whole else 1, BK=tile.keys, TAIL=tile.tail, SAVE=lse_BNV is not None,
-        **constants, **plan.drop(),
+        BQ=tile.queries, TURNS=blocks if tile.whole else 1, BK=tile.keys, TAIL=_tail(tile, plan),
+        SAVE=lse_BNV is not None, **constants, **plan.drop(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
@@ -134,11 +139,12 @@ def attention_backward(
     """The gradient of queries, keys and values."""
     constants = plan.head()
     tile = configs.attention_backward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"])
-    blocks = 1 if tile.tail else _blocks(plan.variables, tile.keys)
+    tail = _tail(tile, plan)
+    blocks = 1 if tail else _blocks(plan.variables, tile.keys)
     parts = 1 if blocks == 1 else blocks + _blocks(plan.variables, tile.queries)
     attention_backward_kernel[(plan.puzzles * plan.heads, parts)](
         qkv_M3H, mixed_MH, grad_mixed_MH, lse_BNV, grad_qkv_M3H, seed, step,
-        SLOPE=constants["HEAD"] ** -0.5, BQ=tile.queries, BK=tile.keys, TAIL=tile.tail, BLOCKS=blocks, **constants,
+        SLOPE=constants["HEAD"] ** -0.5, BQ=tile.queries, BK=tile.keys, TAIL=tail, BLOCKS=blocks, **constants,
         **plan.drop(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
