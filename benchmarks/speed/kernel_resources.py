@@ -31,6 +31,7 @@ from mull.kernels.launch import Operands, Plan, Product
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.int64: "i64"}
+MODES = {"paper": (False, False, 0.1), "best": (True, True, 0.0)}
 OPTIONS = ("num_warps", "num_stages", "maxnreg")
 
 
@@ -144,6 +145,7 @@ def main() -> None:
     """Print one line a kernel, mode and batch."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--modes", default="paper,best")
     parser.add_argument("--batches", default="16,128,512,2048")
     parser.add_argument("--kernels", default=",".join(KERNELS))
     arguments = parser.parse_args()
@@ -151,9 +153,9 @@ def main() -> None:
     seen, failed = set(), 0
     for width in (128, 256) if arguments.wide else (128,):
         for kernel in arguments.kernels.split(","):
-            for mode, options in (("paper", (False, False, 0.1)), ("best", (True, True, 0.0))):
+            for mode in arguments.modes.split(","):
                 for puzzles in map(int, arguments.batches.split(",")):
-                    plan = Plan(puzzles, 81, width, 9, 4, 1, 1, *options, torch.bfloat16)
+                    plan = Plan(puzzles, 81, width, 9, 4, 1, 1, *MODES[mode], torch.bfloat16, torch.float16)
                     try:
                         found = resources(kernel, plan)
                     except Exception as error:

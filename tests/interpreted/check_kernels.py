@@ -98,18 +98,23 @@ def operands_of(bytes_: int, kept: int) -> Iterator[None]:
 
 OPTIONS = [{}, {"feedback": True}, {"inject": True}, {"feedback": True, "inject": True}]
 SIZES = [
+    (16, 9, 16, 1, 2, 2, OPTIONS[2]),
+    (7, 25, 64, 1, 2, 2, OPTIONS[3]),
+]
+MORE_SIZES = [
     (5, 4, 32, 2, 2, 2, OPTIONS[0]),
     (5, 4, 16, 4, 3, 3, OPTIONS[1]),
-    (16, 9, 16, 1, 2, 2, OPTIONS[2]),
     (81, 9, 64, 4, 1, 2, OPTIONS[3]),
     (81, 16, 128, 4, 1, 1, OPTIONS[3]),
-    (7, 25, 64, 1, 2, 2, OPTIONS[3]),
     (150, 4, 16, 1, 1, 2, OPTIONS[0]),  # keys in several blocks
     (5, 4, 256, 8, 1, 1, OPTIONS[3]),
 ]
 
 
-@pytest.mark.parametrize(("variables", "values", "width", "heads", "puzzles", "steps", "options"), SIZES)
+@pytest.mark.parametrize(
+    ("variables", "values", "width", "heads", "puzzles", "steps", "options"),
+    [*SIZES, *(pytest.param(*size, marks=pytest.mark.slow) for size in MORE_SIZES)],
+)
 def test_values_and_gradients_are_those_of_the_plain_path(
     variables: int, values: int, width: int, heads: int, puzzles: int, steps: int, options: dict[str, bool]
 ) -> None:
@@ -126,7 +131,9 @@ def test_values_and_gradients_are_those_of_the_plain_path(
         compare(gradient, theirs_by_name[name], 1e-4, name)
 
 
-@pytest.mark.parametrize(("blocks", "torch_products", "groups"), [(1, False, (1, 3)), (2, True, (2,))])
+@pytest.mark.parametrize(
+    ("blocks", "torch_products", "groups"), [(1, False, (1, 3)), pytest.param(2, True, (2,), marks=pytest.mark.slow)]
+)
 def test_gradients_with_little_memory(blocks: int, torch_products: bool, groups: tuple[int, ...]) -> None:
     config = ModelConfig(blocks=blocks, heads=2, width=16, dropout=0.0, feedback=True, inject=True)
     model, state, context = build(5, 4, config, 1)
@@ -188,6 +195,7 @@ def test_dropout_has_the_same_masks_in_both_directions() -> None:
     assert slope == pytest.approx((ahead - behind) / 2e-3, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_dropout_does_not_depend_on_tiles_and_changes_with_the_seed() -> None:
     model, state, context = build(20, 4, DROP, 2)
     plan = plan_for(model, state, 2, dropout=0.3)
@@ -213,6 +221,7 @@ def test_dropout_does_not_depend_on_tiles_and_changes_with_the_seed() -> None:
     assert (once(2)["logits"] - usual["logits"]).norm() > 0.1 * usual["logits"].norm()
 
 
+@pytest.mark.slow
 def test_dropout_keeps_the_right_share() -> None:
     """Attention over equal values, whose weights sum to 1: the mean of what is mixed is that value."""
     from mull.kernels import launch
