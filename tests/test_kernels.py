@@ -18,15 +18,24 @@ from mull.problems.sudoku import Sudoku
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
 
 
-@needs_triton
-@pytest.mark.parametrize("chosen", ["values_and_gradients", "not values_and_gradients"])
-def test_kernels_in_the_interpreter(root: Path, chosen: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-k", chosen]
+def interpret(root: Path, marked: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", marked]
     command += [str(root / "tests" / "interpreted" / "check_kernels.py")]
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
     result = subprocess.run(command, capture_output=True, text=True, cwd=root, env=environment, check=False)
     assert result.returncode == 0, result.stdout[-5000:] + result.stderr[-1000:]
+
+
+@needs_triton
+def test_kernels_in_the_interpreter(root: Path) -> None:
+    interpret(root, "not slow")
+
+
+@needs_triton
+@pytest.mark.slow
+def test_kernels_of_more_sizes_in_the_interpreter(root: Path) -> None:
+    interpret(root, "slow")
 
 
 def compile_for_hopper(root: Path, *options: str) -> None:
@@ -40,7 +49,7 @@ def compile_for_hopper(root: Path, *options: str) -> None:
 @needs_triton
 def test_kernels_compile_without_a_gpu(root: Path) -> None:
     """The interpreter allows what the compiler does not."""
-    compile_for_hopper(root, "--batches", "16")
+    compile_for_hopper(root, "--batches", "16", "--modes", "best")
 
 
 @needs_triton

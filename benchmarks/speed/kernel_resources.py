@@ -30,8 +30,9 @@ from mull.kernels.fold import BlockWeights
 from mull.kernels.launch import Operands, Plan, Product
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
-NAMES = {torch.bfloat16: "bf16", torch.float32: "fp32", torch.int64: "i64"}
-OPTIONS = ("num_warps", "num_stages")
+NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.int64: "i64"}
+MODES = {"paper": (False, False, 0.1), "best": (True, True, 0.0)}
+OPTIONS = ("num_warps", "num_stages", "maxnreg")
 
 
 class Recorder:
@@ -45,7 +46,7 @@ class Recorder:
         return self
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
-        options = {name: named.pop(name) for name in OPTIONS}
+        options = {name: named.pop(name) for name in OPTIONS if name in named}
         names = self.kernel.arg_names
         given = dict(zip(names, arguments, strict=False)) | named
         constants = {name: value for name, value in given.items() if name.isupper()}
@@ -56,7 +57,7 @@ class Recorder:
         constexprs = {(names.index(name),): value for name, value in constants.items()}
         source = ASTSource(self.kernel, {name: signature[name] for name in names}, constexprs, aligned)
         compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
-        self.found |= options | _resources(compiled)
+        self.found |= {name: value for name, value in options.items() if value} | _resources(compiled)
 
 
 def _kind(value: Any) -> str:
@@ -76,7 +77,22 @@ def _resources(compiled: Any) -> dict[str, Any]:
     assert found is not None
     registers, stack = map(int, found.groups())
     counts = {name: len(re.findall(rf"\b{name}\b", code)) for name in ("HGMMA", "HMMA", "STL", "LDL", "SHFL")}
+    counts["spills_in_loops"] = _spills_in_loops(code)
     return {"registers": registers, "stack": stack, "shared_kib": compiled.metadata.shared / 1024, **counts}
+
+
+def _spills_in_loops(code: str) -> int:
+    """Spilled registers that are read or written again and again, which costs most."""
+    lines = [(int(at, 16), text) for at, text in re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*)$", code, re.MULTILINE)]
+    loops = []
+    for at, text in lines:
+        if text.startswith("EXIT"):
+            break  # what follows is rare, and jumps back from there
+        jump = re.search(r"\bBRA\b.*?(0x[0-9a-f]+)", text)
+        if jump and int(jump[1], 16) < at:
+            loops.append((int(jump[1], 16), at))
+    inside = [text for at, text in lines if any(first <= at <= last for first, last in loops)]
+    return sum(bool(re.search(r"\b(STL|LDL)\b", text)) for text in inside)
 
 
 def resources(kernel: str, plan: Plan) -> dict[str, Any]:
@@ -91,10 +107,12 @@ def resources(kernel: str, plan: Plan) -> dict[str, Any]:
         make(3 * h, h), make(3 * h, dtype=full), make(h, dtype=full), make(h, h), make(h, dtype=full), make(4 * h, h),
         make(4 * h, dtype=full), make(h, 4 * h), make(h, dtype=full),
     )  # fmt: skip
-    x, qkv, mixed = make(m, h, dtype=full), make(m, 3 * h), make(m, h)
+    x, grad, qkv, mixed = make(m, h, dtype=plan.state_dtype), make(m, h, dtype=full), make(m, 3 * h), make(m, h)
     lse, logits, seed = make(m, plan.heads, dtype=full), make(m, d, dtype=full), make(1, dtype=torch.int64)
     out_w, out_b, sums = make(d, h), make(d, dtype=full), make(m, plan.sums, dtype=full)
-    feedback, context = make(h, d) if plan.feedback else None, x if plan.inject else None
+    feedback, context, grad_context = make(h, d) if plan.feedback else None, None, None
+    if plan.inject:
+        context, grad_context = x, grad
     operands = Operands(*(make(m, width * h) for width in Operands.widths()))
     recorder = Recorder(getattr(launch, f"{kernel}_kernel"))
     with patch.object(launch, f"{kernel}_kernel", recorder):
@@ -106,13 +124,13 @@ def resources(kernel: str, plan: Plan) -> dict[str, Any]:
             launch.token_forward(plan, x, mixed, block, block, out_w, out_b, feedback, context, x, logits, qkv, seed, 0)
         elif kernel == "token_backward":
             launch.token_backward(
-                plan, x, x, mixed, logits, logits, x, block, block, out_w, feedback, context, context, mixed, operands,
-                operands, sums, sums, seed, 0,
+                plan, x, x, mixed, logits, logits, grad, block, block, out_w, feedback, context, grad_context, mixed,
+                operands, operands, sums, sums, out_b, seed, 0,
             )  # fmt: skip
         elif kernel == "project_forward":
             launch.project_forward(plan, x, block, context, qkv)
         elif kernel == "project_backward":
-            launch.project_backward(plan, x, x, block, context, context, operands, sums)
+            launch.project_backward(plan, x, grad, block, context, grad_context, operands, sums)
         else:
             product = Product(plan, 4 * h, h, m, torch.device("cpu"))
             product.add(operands.hidden, mixed)
@@ -127,6 +145,7 @@ def main() -> None:
     """Print one line a kernel, mode and batch."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--modes", default="paper,best")
     parser.add_argument("--batches", default="16,128,512,2048")
     parser.add_argument("--kernels", default=",".join(KERNELS))
     arguments = parser.parse_args()
@@ -134,9 +153,9 @@ def main() -> None:
     seen, failed = set(), 0
     for width in (128, 256) if arguments.wide else (128,):
         for kernel in arguments.kernels.split(","):
-            for mode, options in (("paper", (False, False, 0.1)), ("best", (True, True, 0.0))):
+            for mode in arguments.modes.split(","):
                 for puzzles in map(int, arguments.batches.split(",")):
-                    plan = Plan(puzzles, 81, width, 9, 4, 1, 1, *options, torch.bfloat16)
+                    plan = Plan(puzzles, 81, width, 9, 4, 1, 1, *MODES[mode], torch.bfloat16, torch.float16)
                     try:
                         found = resources(kernel, plan)
                     except Exception as error:

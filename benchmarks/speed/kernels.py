@@ -12,12 +12,13 @@ graphs. The last lines repeat what matters most; `--out` gets everything.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import multiprocessing
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,31 +37,84 @@ from mull.recipes import get_recipe
 from mull.trainer import Trainer
 
 RESULTS = Path(__file__).parents[1] / "results"
-V, D, WIDTH, HEADS = 81, 9, 128, 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A problem and the size of its model."""
+
+    box: int
+    width: int
+    heads: int
+    recipe: str
+
+    @property
+    def values(self) -> int:
+        """Of one cell."""
+        return self.box**2
+
+    @property
+    def variables(self) -> int:
+        """Cells of a board."""
+        return self.box**4
+
+
+SHAPES = {"9x9": Shape(3, 128, 4, "sudoku-rrn"), "16x16": Shape(4, 256, 8, "sudoku-16x16")}
+chosen = {"shape": SHAPES["9x9"]}
+
+
+def use(name: str) -> None:
+    """Measure this shape from now on, in this process."""
+    chosen["shape"] = SHAPES[name]
+
+
+def shape() -> Shape:
+    """The one that is measured."""
+    return chosen["shape"]
+
+
 KERNELS = ("token_forward", "token_backward", "attention_forward", "attention_backward", "weight_gradient")
 MODES: dict[str, dict[str, Any]] = {
     "paper": {"dropout": 0.1},
     "best": {"dropout": 0.0, "feedback": True, "inject": True},
 }
 SMALL = [TokenTile(rows, hidden, 64, warps, stages) for rows, hidden, warps, stages in [
-    (16, 64, 4, 3), (16, 128, 8, 2), (16, 64, 8, 3), (32, 64, 4, 3), (32, 64, 8, 3),
+    (16, 64, 4, 3), (16, 64, 8, 3), (32, 64, 4, 3),
 ]]  # fmt: skip
-LARGE = [TokenTile(rows, hidden, columns, warps, stages) for rows, hidden, columns, warps, stages in [
-    (128, 64, 64, 8, 2), (128, 64, 64, 8, 3), (128, 128, 128, 8, 2), (128, 32, 64, 8, 3), (64, 64, 64, 4, 2),
-    (64, 64, 64, 4, 3), (64, 32, 64, 4, 3), (64, 32, 32, 4, 2), (64, 128, 64, 4, 2), (64, 64, 64, 8, 2),
+LARGE = [TokenTile(*tile) for tile in [
+    (64, 64, 64, 4, 3), (64, 32, 64, 4, 3), (64, 64, 64, 4, 2, 168), (128, 32, 64, 4, 3), (128, 32, 32, 4, 3),
+    (128, 32, 32, 8, 3, 128),
 ]]  # fmt: skip
+FIRST, SECOND = TokenTile(64, 32, 64, 4, 3), TokenTile(128, 32, 64, 4, 2)
+LARGE_BACK = [  # in one kernel, and in two
+    (FIRST, None),
+    (FIRST, SECOND),
+    (replace(FIRST, stages=2, registers=168), SECOND),
+    (replace(FIRST, stages=2, registers=128), SECOND),
+    (replace(FIRST, rows=32), SECOND),
+    (FIRST, FIRST),
+    (FIRST, replace(SECOND, warps=8, registers=128)),
+    (FIRST, replace(FIRST, stages=2, registers=168)),
+    (FIRST, replace(FIRST, stages=2, registers=128)),
+]
+WITH_TANH = (TokenTile(64, 64, 64, 4, 3), TokenTile(128, 32, 64, 4, 3))
 ATTENTION = [AttentionTile(*tile) for tile in [
-    (128, 128, 8, 1), (128, 128, 4, 1), (64, 128, 4, 1), (32, 128, 4, 1), (32, 128, 2, 1), (64, 128, 8, 1),
+    (32, 128, 2, 1), (32, 64, 2, 1, 32), (32, 64, 2, 1, 32, True), (32, 64, 2, 1, 32, True, 96), (16, 64, 1, 1, 32),
+    (16, 64, 1, 1, 32, True),
 ]]  # fmt: skip
-ATTENTION_BACK = [*ATTENTION[:4], AttentionTile(64, 64, 4, 1), AttentionTile(32, 32, 4, 1)]
+ATTENTION_BACK = [AttentionTile(*tile) for tile in [
+    (32, 128, 4, 1), (128, 128, 4, 1), (32, 64, 4, 1, 32), (32, 64, 4, 1, 32, False, 168),
+    (16, 64, 4, 1, 32), (16, 64, 4, 1, 32, False, 128), (32, 64, 2, 1, 32),
+]]  # fmt: skip
 GRADIENT = [(128, 128, 64, 264, 8, 3), (128, 128, 64, 264, 8, 4), (128, 128, 64, 132, 8, 4), (128, 128, 32, 264, 4, 4),
             (64, 128, 64, 528, 4, 4), (128, 128, 128, 264, 8, 2)]  # fmt: skip
 
 
-def build(mode: str, device: torch.device, width: int = WIDTH) -> RecurrentTransformer:
+def build(mode: str, device: torch.device, width: int | None = None) -> RecurrentTransformer:
     """A model with weights of a trained one's size."""
     torch.manual_seed(0)
-    model = RecurrentTransformer(Sudoku(), ModelConfig(width=width, heads=HEADS, **MODES[mode])).to(device)
+    config = ModelConfig(width=width or shape().width, heads=shape().heads, **MODES[mode])
+    model = RecurrentTransformer(Sudoku(shape().box), config).to(device)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -70,7 +124,7 @@ def build(mode: str, device: torch.device, width: int = WIDTH) -> RecurrentTrans
 def boards(rows: int) -> NumpyBatch:
     """Boards with labels that mean nothing: speed does not depend on them."""
     rng = stream(0, "speed")
-    solution = rng.integers(0, D, (rows, V))
+    solution = rng.integers(0, shape().values, (rows, shape().variables))
     given = rng.random(solution.shape) < 0.4
     return Batch(((solution + 1) * given).astype("uint8"), solution, given, ~given)
 
@@ -108,8 +162,9 @@ CASES = [
 ]
 
 
-def check_case(mode: str, puzzles: int, width: int) -> dict[str, Any]:
+def check_case(mode: str, puzzles: int, width: int, choice: Choice = ()) -> dict[str, Any]:
     """The kernels against the plain path in float32, beside the plain path in bfloat16."""
+    force(choice)
     device = torch.device("cuda")
     model = build(mode, device, width).eval()
     tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
@@ -119,15 +174,17 @@ def check_case(mode: str, puzzles: int, width: int) -> dict[str, Any]:
     return {"kernels": worst(passes(model, tokens, 4, True), exact), "plain bf16": worst(rough, exact)}
 
 
-def check_masks() -> dict[str, Any]:
+def check_masks(choice: Choice = ()) -> dict[str, Any]:
     """Dropout with two sets of tiles, which must drop the same."""
+    force(choice)
     device = torch.device("cuda")
     model = build("paper", device).train()
     tokens = torch.from_numpy(boards(130).inputs).to(device)
     usual = passes(model, tokens, 3, True)
     configs.FORCED |= {"token_forward": TokenTile(16, 64, 64, 4, 2), "token_backward": TokenTile(16, 64, 64, 4, 2)}
-    configs.FORCED["attention_forward"] = AttentionTile(32, 128, 4, 1)
-    configs.FORCED["attention_backward"] = AttentionTile(64, 64, 4, 1)
+    configs.FORCED["mlp_backward"] = TokenTile(64, 32, 64, 4, 2)
+    configs.FORCED["attention_forward"] = AttentionTile(32, 64, 2, 1, 32, True)
+    configs.FORCED["attention_backward"] = AttentionTile(32, 64, 4, 1, 32)
     try:
         return worst(passes(model, tokens, 3, True), usual)
     finally:
@@ -146,8 +203,10 @@ class Bench:
         model = build(mode, device)
         options = MODES[mode]
         fed, inject = bool(options.get("feedback")), bool(options.get("inject"))
-        self.plan = launch.Plan(puzzles, V, WIDTH, D, HEADS, 1, 1, fed, inject, options["dropout"], torch.bfloat16)
-        m, h = self.plan.tokens, WIDTH
+        variables, values, h, heads = shape().variables, shape().values, shape().width, shape().heads
+        sizes, types = (puzzles, variables, h, values, heads, 1, 1), (torch.bfloat16, torch.float16)
+        self.plan = launch.Plan(*sizes, fed, inject, options["dropout"], *types)
+        m = self.plan.tokens
 
         def make(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
             return torch.randn(*shape, device=device).to(dtype)
@@ -156,23 +215,26 @@ class Bench:
             fed_back = None if model.feedback is None else model.feedback.weight
             weights = fold_model(model.blocks, model.norm_out, model.output.weight, fed_back, inject)
         flat = [tensor for block in weights.blocks for tensor in block]
-        x, after, grad, context = (make(m, h, dtype=torch.float32) for _ in range(4))
+        x, after, context = (make(m, h, dtype=torch.float16) for _ in range(3))
+        grad = make(m, h, dtype=torch.float32)
         whole = (x, None, weights.out_w, weights.out_b, weights.feedback, *flat)
         _, _, blocks, out_w, out_b, feedback = _prepared(self.plan, whole)
         qkv, mixed, grad_mixed, lse = (
             make(m, 3 * h),
             make(m, h),
             make(m, h),
-            make(puzzles * HEADS, V, dtype=torch.float32),
+            make(puzzles * heads, variables, dtype=torch.float32),
         )
-        logits, grad_logits = make(m, D, dtype=torch.float32), make(m, D, dtype=torch.float32)
+        logits, grad_logits = make(m, values, dtype=torch.float32), make(m, values, dtype=torch.float32)
         operands = launch.Operands(*(make(m, w * h) for w in launch.Operands.widths()))
-        seed = torch.zeros(1, dtype=torch.int64, device=device)
+        seed, scale = torch.zeros(1, dtype=torch.int64, device=device), torch.ones(m, device=device)
         shown = context if inject else None
-        grad_shown = torch.zeros_like(context) if inject else None
+        grad_shown = torch.zeros_like(grad) if inject else None
         token = 24 * h * h + 4 * h * 16
-        self.flops = {"token_forward": token, "token_backward": 34 * h * h + 8 * h * 16, "weight_gradient": 24 * h * h,
-                      "attention_forward": 4 * V * h, "attention_backward": 10 * V * h}[kernel] * m  # fmt: skip
+        self.flops = {
+            "token_forward": token, "token_backward": 34 * h * h + 8 * h * 16, "weight_gradient": 24 * h * h,
+            "attention_forward": 4 * variables * h, "attention_backward": 10 * variables * h,
+        }[kernel] * m  # fmt: skip
 
         def token_forward() -> None:
             launch.token_forward(
@@ -182,7 +244,7 @@ class Bench:
         def token_backward() -> None:
             launch.token_backward(
                 self.plan, x, after, mixed, logits, grad_logits, grad, blocks[0], blocks[0], out_w, feedback, shown,
-                grad_shown, grad_mixed, operands, operands, sums, sums, seed, 3,
+                grad_shown, grad_mixed, operands, operands, sums, sums, scale, seed, 3,
             )  # fmt: skip
 
         def attention_forward() -> None:
@@ -217,11 +279,14 @@ class Bench:
         self.prepare, sums, products = prepare, grad, list[launch.Product]()
 
 
-def force(kernel: str, tile: Any) -> None:
-    """Use one tile; a gradient's is cut to its matrix, and its shares are for all matrices together."""
+Choice = tuple[tuple[str, Any], ...]
+"""What `configs.FORCED` is set to, as something that can be hashed."""
+
+
+def force(choice: Choice) -> None:
+    """Use these tiles, and the table's for other kernels."""
     configs.FORCED.clear()
-    if tile is not None and tile != "torch":
-        configs.FORCED[kernel] = tile
+    configs.FORCED.update(choice)
 
 
 def microseconds(call: Callable[[], None], target: float = 0.03) -> float:
@@ -248,16 +313,32 @@ def microseconds(call: Callable[[], None], target: float = 0.03) -> float:
     return start.elapsed_time(end) * 1e3 / (repeats * count)
 
 
-def candidates(kernel: str, puzzles: int) -> list[Any]:
-    """Tiles worth a try."""
+def candidates(kernel: str, puzzles: int) -> list[Choice]:
+    """Tiles worth a try; those of gradients are cut to their matrix, and their shares are for all matrices together."""
+    if shape().width > 128:
+        return _wide_candidates(kernel)
+    large = puzzles * shape().variables >= 4096
+    if kernel == "token_backward" and large:
+        return [(("token_backward", first), ("mlp_backward", second)) for first, second in LARGE_BACK]
     if kernel.startswith("token"):
-        tokens = puzzles * V
-        return SMALL if tokens < 4096 else [*SMALL[3:], *LARGE[4:8]] if tokens < 16384 else LARGE
-    if kernel == "attention_forward":
-        return list(ATTENTION)
-    if kernel == "attention_backward":
-        return list(ATTENTION_BACK)
-    return [*(GradientTile(*tile) for tile in GRADIENT), "torch"]
+        found = [((kernel, tile),) for tile in (LARGE if large else SMALL)]
+        return [*found, *((*choice, ("cdf", "tanh")) for choice in found if large and choice[0][1] in WITH_TANH)]
+    if kernel == "weight_gradient":
+        return [*(((kernel, GradientTile(*tile)),) for tile in GRADIENT), (("torch", True),)]
+    return [((kernel, tile),) for tile in (ATTENTION if kernel == "attention_forward" else ATTENTION_BACK)]
+
+
+def _wide_candidates(kernel: str) -> list[Choice]:
+    """For models 256 wide, whose boards have 256 cells."""
+    tile = TokenTile(64, 32, 32, 4, 2)
+    if kernel == "token_forward":
+        return [((kernel, each),) for each in (tile, replace(tile, warps=8), TokenTile(64, 64, 64, 8, 2))]
+    if kernel == "token_backward":
+        firsts = TokenTile(32, 32, 32, 8, 2), replace(tile, warps=8), tile
+        pairs = [(firsts[1], None), *((first, firsts[1]) for first in firsts), (firsts[0], tile)]
+        return [(("token_backward", first), ("mlp_backward", second)) for first, second in pairs]
+    sizes = [(64, 64, 4, 3), (64, 64, 4, 2), (128, 64, 4, 2), (64, 128, 4, 2), (128, 128, 8, 2), (64, 256, 8, 1)]
+    return [((kernel, AttentionTile(*size)),) for size in sizes]
 
 
 def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
@@ -267,18 +348,19 @@ def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
         if kind == "check":
             return check_case(*job[1:])
         if kind == "masks":
-            return check_masks()
+            return check_masks(*job[1:])
         if kind in ("train", "infer"):
-            mode, puzzles = job[1:]
+            mode, puzzles, choice = job[1:]
+            force(choice)
             model = build(mode, device)
             tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
             if kind == "train":
-                passes(model.train(), tokens, get_recipe(f"sudoku-rrn.{mode}").training.recurrences, True)
+                passes(model.train(), tokens, get_recipe(f"{shape().recipe}.{mode}").training.recurrences, True)
             else:
                 with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
                     model.eval().advance(*model.start(tokens), 3)
         else:
-            force(kind, job[2])
+            force(job[2])
             bench = Bench(kind, job[1], 2, device)
             bench.prepare()
             bench.call()
@@ -298,14 +380,21 @@ def do_jobs(jobs: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
     if not jobs:
         return {}
     began = time.perf_counter()
-    with multiprocessing.get_context("spawn").Pool(min(14, len(jobs))) as pool:
+    name = next(name for name, each in SHAPES.items() if each == shape())
+    with multiprocessing.get_context("spawn").Pool(min(14, len(jobs)), use, (name,)) as pool:
         found = dict(zip(map(str, jobs), pool.map(do_job, jobs, chunksize=1), strict=True))
     failed = sum("failed" in result for result in found.values())
     print(f"{len(jobs)} jobs that compile took {time.perf_counter() - began:.0f} s, {failed} failed", flush=True)
     for name, result in found.items():
-        if "check" in name or "masks" in name or ("failed" in result and "Tile" not in name):
-            print(name, json.dumps(result), flush=True)
+        if name.startswith(("('check", "('masks")) or ("failed" in result and name.startswith(("('train", "('infer"))):
+            print(name[:40], json.dumps(_rounded(result)), flush=True)
     return found
+
+
+def _rounded(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _rounded(value) for name, value in found.items()}
+    return float(f"{found:.2g}") if isinstance(found, float) else found
 
 
 def tiles(
@@ -328,11 +417,12 @@ def _candidates_at(
     bench = Bench(kernel, mode, puzzles, device)
     for tile in candidates(kernel, puzzles):
         row: dict[str, Any] = {"kernel": kernel, "mode": mode, "batch": puzzles, "tile": short(tile)}
+        row["choice"] = tile
         try:
             if str((kernel, mode, tile)) in failed:
                 raise RuntimeError(failed[str((kernel, mode, tile))])
-            force(kernel, tile)
-            bench.plan = replace(bench.plan, torch_products=tile == "torch")
+            force(tile)
+            bench.plan = replace(bench.plan, torch_products=tile == (("torch", True),))
             bench.prepare()
             row["us"] = microseconds(bench.call)
             row["tflops"] = bench.flops / row["us"] / 1e6
@@ -343,27 +433,50 @@ def _candidates_at(
     configs.FORCED.clear()
     found.sort(key=lambda row: row.get("us", math.inf))
     print(f"{kernel} {mode} B={puzzles}", flush=True)
-    failures = [row for row in found if "failed" in row]
-    for row in [*found[:5], *(row for row in failures[:2] if row not in found[:5])]:
+    for row in found:
         text = f"{row['us']:8.1f} us {row['tflops']:5.0f} TF" if "us" in row else "  " + row["failed"]
         print(f"   {text}  {row['tile']}", flush=True)
     return found
 
 
-def short(tile: Any) -> str:
-    """A tile in a few characters."""
-    return tile if isinstance(tile, str) else " ".join(f"{name[0]}{value}" for name, value in vars(tile).items())
+def short(choice: Choice) -> str:
+    """Tiles in a few characters."""
+
+    def one(tile: Any) -> str:
+        if not hasattr(tile, "warps"):
+            return str(tile)
+        return " ".join(f"{name[0]}{int(value)}" for name, value in vars(tile).items() if value)
+
+    return " then ".join(one(tile) for _, tile in choice)
 
 
-def train(batches: list[int], modes: list[str], plain: list[int], device: torch.device) -> list[dict[str, Any]]:
+def fastest(rows: list[dict[str, Any]], mode: str, puzzles: int) -> Choice:
+    """The best tiles that were measured for a mode and batch, one for each kernel."""
+    best = dict[str, dict[str, Any]]()
+    for row in rows:
+        here = (row["mode"], row["batch"]) == (mode, puzzles) and "us" in row and "tanh" not in row["tile"]
+        if here and row["us"] < best.get(row["kernel"], {"us": math.inf})["us"]:
+            best[row["kernel"]] = row
+    return tuple(pair for row in best.values() for pair in row["choice"] if pair[0] != "torch")
+
+
+def train(
+    batches: list[int], modes: list[str], plain: list[int], choices: dict[tuple[str, int], Choice], device: torch.device
+) -> list[dict[str, Any]]:
     """Puzzles trained a second and peak memory, with kernels, and without them at some sizes."""
     found = []
     for mode in modes:
         for puzzles in batches:
-            for kernels in (True, False) if puzzles in plain else (True,):
-                row: dict[str, Any] = {"mode": mode, "batch": puzzles, "kernels": kernels}
+            ways = [
+                (True, False),
+                *([(True, True)] if puzzles >= 2048 else []),
+                *([(False, False)] * (puzzles in plain)),
+            ]
+            for kernels, frugal in ways:
+                row: dict[str, Any] = {"mode": mode, "batch": puzzles, "kernels": kernels, "frugal": frugal}
+                force(choices.get((mode, puzzles), ()))
                 try:
-                    row |= train_rate(mode, puzzles, kernels, device)
+                    row |= train_rate(mode, puzzles, kernels, device, frugal)
                 except Exception as error:
                     row["failed"] = f"{type(error).__name__}: {error}"[:300]
                 print("train", json.dumps(row), flush=True)
@@ -371,11 +484,14 @@ def train(batches: list[int], modes: list[str], plain: list[int], device: torch.
     return found
 
 
-def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device) -> dict[str, float]:
-    """Updates through the trainer."""
+def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device, frugal: bool = False) -> dict[str, float]:
+    """Updates through the trainer; `frugal` with little memory."""
+    from mull.kernels import function
+
+    function.OPERAND_BYTES, function.QKV_BYTES = (0, 0) if frugal else (2 << 30, 16 << 30)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    recipe = get_recipe(f"sudoku-rrn.{mode}")
+    recipe = get_recipe(f"{shape().recipe}.{mode}")
     training = replace(recipe.training, batch=puzzles, kernels=kernels)
     began = time.perf_counter()
     trainer = Trainer(replace(recipe, training=training), boards(4096), device)
@@ -399,13 +515,21 @@ def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device) -> 
     }
 
 
+def _nearest(choices: dict[tuple[str, int], Choice], puzzles: int) -> int:
+    """The largest batch with tiles of its own that is not larger, to go by."""
+    return max((size for _, size in choices if size <= puzzles), default=0)
+
+
 @torch.no_grad()
-def infer(batches: list[int], modes: list[str], device: torch.device, steps: int = 64) -> list[dict[str, Any]]:
+def infer(
+    batches: list[int], modes: list[str], choices: dict[tuple[str, int], Choice], device: torch.device, steps: int = 64
+) -> list[dict[str, Any]]:
     """Puzzles a second at T=64, in one CUDA graph."""
     found = []
     for mode in modes:
         for puzzles in batches:
             row: dict[str, Any] = {"mode": mode, "batch": puzzles}
+            force(choices.get((mode, _nearest(choices, puzzles)), ()))
             try:
                 model = build(mode, device).eval()
                 tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
@@ -426,40 +550,54 @@ def infer(batches: list[int], modes: list[str], device: torch.device, steps: int
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", default="9x9", choices=list(SHAPES))
     parser.add_argument("--parts", default="check,tiles,train,infer")
-    parser.add_argument("--batches", default="16,128,512,2048")
+    parser.add_argument("--batches", default="16,128,512,2048", help="for train")
     parser.add_argument("--modes", default="paper,best", help="for train and infer")
     parser.add_argument("--tile-modes", default="paper", help="for tiles")
+    parser.add_argument("--tile-batches", default="128,2048", help="for tiles")
+    parser.add_argument("--infer-batches", default="128,2048,8192", help="for infer")
     parser.add_argument("--kernels", default=",".join(KERNELS))
     parser.add_argument("--plain", default="2048", help="batches that are trained without kernels too")
     parser.add_argument("--out", type=Path, default=RESULTS / "kernel_speed.json")
     arguments = parser.parse_args()
+    use(arguments.case)
     device, parts = torch.device("cuda"), arguments.parts.split(",")
     batches, modes = [int(size) for size in arguments.batches.split(",")], arguments.modes.split(",")
     kernels, tile_modes = arguments.kernels.split(","), arguments.tile_modes.split(",")
-    more = [*batches, 8192] if 2048 in batches else batches
+    tile_batches = [int(size) for size in arguments.tile_batches.split(",")]
+    more = [int(size) for size in arguments.infer_batches.split(",")]
+    began = time.perf_counter()
+    content: dict[str, Any] = {}
+    choices = dict[tuple[str, int], Choice]()
+    if "tiles" in parts:
+        compile_first = [kernel for kernel in kernels if kernel != "weight_gradient"]
+        each = itertools.product(compile_first, tile_modes, tile_batches)
+        compiled = do_jobs([(k, m, c) for k, m, b in each for c in candidates(k, b)])
+        content["tiles"] = tiles(tile_batches, kernels, tile_modes, compiled, device)
+        measured = {m: m if m in tile_modes else tile_modes[0] for m in modes}
+        choices = {(m, b): fastest(content["tiles"], like, b) for m, like in measured.items() for b in tile_batches}
+        for row in content["tiles"]:
+            del row["choice"]
     jobs: list[tuple[Any, ...]] = []
     if "train" in parts:
-        jobs += [("train", mode, puzzles) for mode in modes for puzzles in batches]
+        jobs += [("train", mode, size, choices.get((mode, size), ())) for mode in modes for size in batches]
     if "infer" in parts:
-        jobs += [("infer", mode, puzzles) for mode in modes for puzzles in more]
+        jobs += [
+            ("infer", mode, size, choices.get((mode, _nearest(choices, size)), ())) for mode in modes for size in more
+        ]
     if "check" in parts:
-        jobs += [*(("check", *case) for case in CASES), ("masks",)]
-    if "tiles" in parts:
-        chosen = [kernel for kernel in kernels if kernel != "weight_gradient"]
-        jobs += [(k, mode, tile) for k in chosen for mode in tile_modes for b in batches for tile in candidates(k, b)]
-    began = time.perf_counter()
+        jobs += [*(("check", *case) for case in (CASES[:2] if choices else CASES)), ("masks",)]
+        jobs += [("check", mode, 130, shape().width, choice) for (mode, _), choice in choices.items()]
+        jobs += [("masks", choice) for (mode, _), choice in choices.items() if mode == "paper"]
     compiled = do_jobs(jobs)
-    content: dict[str, Any] = {
-        "check": {job: found for job, found in compiled.items() if "check" in job or "masks" in job}
-    }
-    if "tiles" in parts:
-        content["tiles"] = tiles(batches, kernels, tile_modes, compiled, device)
+    content["check"] = {job: found for job, found in compiled.items() if "check" in job or "masks" in job}
     if "train" in parts:
         plain = [int(size) for size in arguments.plain.split(",") if size]
-        content["train"] = train(batches, modes, plain, device)
+        content["train"] = train(batches, modes, plain, choices, device)
     if "infer" in parts:
-        content["infer"] = infer(more, modes, device)
+        content["infer"] = infer(more, modes, choices, device)
+    configs.FORCED.clear()
     content |= {"seconds": time.perf_counter() - began, "provenance": provenance(str(device))}
     write_text(arguments.out, json.dumps(content, indent=1) + "\n")
     print(f"{content['seconds']:.0f} s")

@@ -87,27 +87,34 @@ def compare(found: Tensor, wanted: Tensor, tolerance: float, name: str = "") -> 
 
 
 @contextmanager
-def operands_of(bytes_: int) -> Iterator[None]:
-    before, function.OPERAND_BYTES = function.OPERAND_BYTES, bytes_
+def operands_of(bytes_: int, kept: int) -> Iterator[None]:
+    before = function.OPERAND_BYTES, function.QKV_BYTES
+    function.OPERAND_BYTES, function.QKV_BYTES = bytes_, kept
     try:
         yield
     finally:
-        function.OPERAND_BYTES = before
+        function.OPERAND_BYTES, function.QKV_BYTES = before
 
 
 OPTIONS = [{}, {"feedback": True}, {"inject": True}, {"feedback": True, "inject": True}]
 SIZES = [
+    (16, 9, 16, 1, 2, 2, OPTIONS[2]),
+    (7, 25, 64, 1, 2, 2, OPTIONS[3]),
+]
+MORE_SIZES = [
     (5, 4, 32, 2, 2, 2, OPTIONS[0]),
     (5, 4, 16, 4, 3, 3, OPTIONS[1]),
-    (16, 9, 16, 1, 2, 2, OPTIONS[2]),
     (81, 9, 64, 4, 1, 2, OPTIONS[3]),
     (81, 16, 128, 4, 1, 1, OPTIONS[3]),
-    (7, 25, 64, 1, 2, 2, OPTIONS[3]),
     (150, 4, 16, 1, 1, 2, OPTIONS[0]),  # keys in several blocks
+    (5, 4, 256, 8, 1, 1, OPTIONS[3]),
 ]
 
 
-@pytest.mark.parametrize(("variables", "values", "width", "heads", "puzzles", "steps", "options"), SIZES)
+@pytest.mark.parametrize(
+    ("variables", "values", "width", "heads", "puzzles", "steps", "options"),
+    [*SIZES, *(pytest.param(*size, marks=pytest.mark.slow) for size in MORE_SIZES)],
+)
 def test_values_and_gradients_are_those_of_the_plain_path(
     variables: int, values: int, width: int, heads: int, puzzles: int, steps: int, options: dict[str, bool]
 ) -> None:
@@ -124,14 +131,16 @@ def test_values_and_gradients_are_those_of_the_plain_path(
         compare(gradient, theirs_by_name[name], 1e-4, name)
 
 
-@pytest.mark.parametrize(("blocks", "torch_products", "groups"), [(1, False, (1, 3)), (2, True, (2,))])
-def test_matrix_gradients_of_groups_of_recurrences(blocks: int, torch_products: bool, groups: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("blocks", "torch_products", "groups"), [(1, False, (1, 3)), pytest.param(2, True, (2,), marks=pytest.mark.slow)]
+)
+def test_gradients_with_little_memory(blocks: int, torch_products: bool, groups: tuple[int, ...]) -> None:
     config = ModelConfig(blocks=blocks, heads=2, width=16, dropout=0.0, feedback=True, inject=True)
     model, state, context = build(5, 4, config, 1)
     wanted = gradients(model, plainly(model, state, context, 4), state, context)
     plan = plan_for(model, state, 4, torch_products=torch_products)
     for group in groups:
-        with operands_of(group * 15 * 16 * 5 * blocks * 4):
+        with operands_of(group * 15 * 16 * 5 * blocks * 4, kept=1 << 30 if group > 1 else 0):
             for name, gradient in gradients(model, run(model, plan, state, context), state, context).items():
                 compare(gradient, wanted[name], 1e-4, name)
 
@@ -139,7 +148,8 @@ def test_matrix_gradients_of_groups_of_recurrences(blocks: int, torch_products: 
 def test_half_precision_is_close() -> None:
     """The interpreter has no bfloat16, and float16 takes the same way through the kernels."""
     model, state, context = build(9, 9, ModelConfig(heads=2, width=32, dropout=0.0, feedback=True, inject=True), 2)
-    found = run(model, plan_for(model, state, 2, dtype=torch.float16), state, context)
+    plan = plan_for(model, state, 2, dtype=torch.float16, state_dtype=torch.float16)
+    found = run(model, plan, state, context)
     wanted = plainly(model, state, context, 2)
     theirs = gradients(model, wanted, state, context)
     compare(found[0], wanted[0], 1e-2)
@@ -185,6 +195,7 @@ def test_dropout_has_the_same_masks_in_both_directions() -> None:
     assert slope == pytest.approx((ahead - behind) / 2e-3, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_dropout_does_not_depend_on_tiles_and_changes_with_the_seed() -> None:
     model, state, context = build(20, 4, DROP, 2)
     plan = plan_for(model, state, 2, dropout=0.3)
@@ -195,17 +206,22 @@ def test_dropout_does_not_depend_on_tiles_and_changes_with_the_seed() -> None:
         return {"logits": found[0]} | gradients(model, found, state)
 
     usual = once(1)
-    with pytest.MonkeyPatch.context() as patch:
-        tile = configs.TokenTile(32, 16, 16, 4, 1)
-        patch.setattr(configs, "FORCED", {
-            "token_forward": tile, "token_backward": tile, "attention_forward": configs.AttentionTile(16, 16, 4, 1),
-            "attention_backward": configs.AttentionTile(32, 16, 4, 1),
-        })  # fmt: skip
-        for name, value in once(1).items():
-            compare(value, usual[name], 1e-4, name)
+    tile, halves = configs.TokenTile(32, 16, 16, 4, 1), configs.TokenTile(16, 32, 16, 4, 1)
+    blocks = {
+        "token_forward": tile, "token_backward": tile, "attention_forward": configs.AttentionTile(16, 16, 4, 1),
+        "attention_backward": configs.AttentionTile(32, 16, 4, 1),
+    }  # fmt: skip
+    two_tiles = configs.AttentionTile(16, 16, 4, 1, tail=16, whole=True)
+    two = {"attention_forward": two_tiles, "attention_backward": two_tiles, "mlp_backward": halves}
+    for forced in (blocks, two):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(configs, "FORCED", forced)
+            for name, value in once(1).items():
+                compare(value, usual[name], 1e-4, name)
     assert (once(2)["logits"] - usual["logits"]).norm() > 0.1 * usual["logits"].norm()
 
 
+@pytest.mark.slow
 def test_dropout_keeps_the_right_share() -> None:
     """Attention over equal values, whose weights sum to 1: the mean of what is mixed is that value."""
     from mull.kernels import launch

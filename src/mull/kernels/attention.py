@@ -1,4 +1,4 @@
-"""Attention of one recurrence, forward: one program for some queries of one puzzle and head.
+"""Attention of one recurrence, forward: one program for some or all queries of one puzzle and head.
 
 Shapes: B puzzle, V variable, H width, N head.
 """
@@ -8,7 +8,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_keys, kept
+from mull.kernels.common import dropout_key, hidden_zero, kept, load_rows, store_rows
+
+
+@triton.jit
+def _scores(q, k, keys, V: tl.constexpr, END: tl.constexpr):
+    """`q k^T`, and minus infinity where a tile whose keys go up to `END` has more keys than there are."""
+    scores = tl.dot(q, tl.trans(k), input_precision="ieee")
+    return tl.where(keys[None, :] < V, scores, float("-inf")) if END > V else scores
 
 
 @triton.jit(do_not_specialize=["step"])
@@ -25,47 +32,72 @@ def attention_forward(
     HEAD_P: tl.constexpr,
     SCALE: tl.constexpr,  # of the scores, log2(e) included
     BQ: tl.constexpr,
-    BK: tl.constexpr,
+    TURNS: tl.constexpr,  # blocks of queries of one program
+    BK: tl.constexpr,  # keys at a time
+    TAIL: tl.constexpr,  # if not 0, there are BK and TAIL keys in all, in two tiles
     SAVE: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
 ):
-    """`softmax(q k^T) v`; the keys of all variables in one tile, or block by block with a running maximum."""
+    """`softmax(q k^T) v`; the keys of all variables at once, or block by block with a running maximum."""
     place = tl.program_id(0)
     base = (place // HEADS) * V
-    head = place % HEADS
+    head = (place % HEADS) * HEAD
     cols = tl.arange(0, HEAD_P)
-    rows = tl.program_id(1) * BQ + tl.arange(0, BQ)
-    asked = (rows[:, None] < V) & (cols[None, :] < HEAD)
-    q = tl.load(qkv_ptr + (base + rows[:, None]) * (3 * WIDTH) + head * HEAD + cols[None, :], mask=asked, other=0.0)
+    W: tl.constexpr = 3 * WIDTH
+    q_ptr = qkv_ptr + head
+    key = 0
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 0, place)
-    top = tl.full([BQ], float("-inf"), tl.float32)
-    total = tl.zeros([BQ], tl.float32)
-    mixed = tl.zeros([BQ, HEAD_P], tl.float32)
-    for start in range(0, V, BK):
-        keys = start + tl.arange(0, BK)
-        at = qkv_ptr + (base + keys[:, None]) * (3 * WIDTH) + head * HEAD + cols[None, :]
-        inside = (keys[:, None] < V) & (cols[None, :] < HEAD)
-        k = tl.load(at + WIDTH, mask=inside, other=0.0)
-        v = tl.load(at + 2 * WIDTH, mask=inside, other=0.0)
-        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * SCALE
-        scores = tl.where(keys[None, :] < V, scores, float("-inf"))
-        new_top = tl.maximum(top, tl.max(scores, 1))
-        power = tl.exp2(scores - new_top[:, None])
-        if BK < V:
-            fade = tl.exp2(top - new_top)
-            mixed = mixed * fade[:, None]
-            total = total * fade
-        top = new_top
-        total += tl.sum(power, 1)
-        if DROP:
-            stays = kept(first, second, rows[:, None], keys[None, :], THRESHOLD)
-            power = tl.where(stays, power, 0.0)
-        mixed = tl.dot(power.to(v.dtype), v, mixed, input_precision="ieee")
-    mixed = mixed * (KEPT_SCALE / total)[:, None] if DROP else mixed * (1.0 / total)[:, None]
-    to = mixed_ptr + (base + rows[:, None]) * WIDTH + head * HEAD + cols[None, :]
-    tl.store(to, mixed.to(mixed_ptr.dtype.element_ty), mask=asked)
-    if SAVE:
-        tl.store(lse_ptr + place * V + rows, top + tl.log2(total), mask=rows < V)
+        key, zero = dropout_key(seed_ptr, step, 0, place), hidden_zero(seed_ptr)
+    if BK + TAIL >= V:  # read once for all queries
+        keys = tl.arange(0, BK)
+        k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
+        v = load_rows(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
+        if TAIL > 0:
+            tail_keys = BK + tl.arange(0, TAIL)
+            tail_k = load_rows(q_ptr + WIDTH, base, tail_keys, cols, V, HEAD, W)
+            tail_v = load_rows(q_ptr + 2 * WIDTH, base, tail_keys, cols, V, HEAD, W)
+    for turn in range(TURNS):
+        rows = (tl.program_id(1) * TURNS + turn) * BQ + tl.arange(0, BQ)
+        q = load_rows(q_ptr, base, rows, cols, V, HEAD, W)
+        if BK + TAIL >= V:
+            scores = _scores(q, k, keys, V, BK)
+            top = tl.max(scores, 1) * SCALE
+            if TAIL > 0:
+                tail_scores = _scores(q, tail_k, tail_keys, V, BK + TAIL)
+                top = tl.maximum(top, tl.max(tail_scores, 1) * SCALE)
+            power = tl.exp2(scores * SCALE - top[:, None])
+            total = tl.sum(power, 1)
+            if DROP:
+                power = tl.where(kept(key, rows[:, None], keys[None, :], THRESHOLD), power, zero)
+            mixed = tl.dot(power.to(v.dtype), v, input_precision="ieee")
+            if TAIL > 0:
+                tail_power = tl.exp2(tail_scores * SCALE - top[:, None])
+                total += tl.sum(tail_power, 1)
+                if DROP:
+                    stays = kept(key, rows[:, None], tail_keys[None, :], THRESHOLD)
+                    tail_power = tl.where(stays, tail_power, zero)
+                mixed = tl.dot(tail_power.to(v.dtype), tail_v, mixed, input_precision="ieee")
+        else:
+            top = tl.full([BQ], float("-inf"), tl.float32)
+            total = tl.zeros([BQ], tl.float32)
+            mixed = tl.zeros([BQ, HEAD_P], tl.float32)
+            for start in range(0, V, BK):
+                keys = start + tl.arange(0, BK)
+                k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
+                v = load_rows(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
+                scores = _scores(q, k, keys, V, V + 1)
+                new_top = tl.maximum(top, tl.max(scores, 1) * SCALE)
+                power = tl.exp2(scores * SCALE - new_top[:, None])
+                fade = tl.exp2(top - new_top)
+                mixed = mixed * fade[:, None]
+                total = total * fade + tl.sum(power, 1)
+                top = new_top
+                if DROP:
+                    power = tl.where(kept(key, rows[:, None], keys[None, :], THRESHOLD), power, zero)
+                mixed = tl.dot(power.to(v.dtype), v, mixed, input_precision="ieee")
+        mixed = mixed * ((KEPT_SCALE if DROP else 1.0) / total)[:, None]
+        store_rows(mixed_ptr + head, mixed, base, rows, cols, V, HEAD, WIDTH)
+        if SAVE:
+            tl.store(lse_ptr + place * V + rows, top + tl.log2(total), mask=rows < V)

@@ -8,20 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_keys, kept
-
-
-@triton.jit
-def _load(ptr, base, rows, cols, V: tl.constexpr, HEAD: tl.constexpr, STRIDE: tl.constexpr):
-    inside = (rows[:, None] < V) & (cols[None, :] < HEAD)
-    return tl.load(ptr + (base + rows[:, None]) * STRIDE + cols[None, :], mask=inside, other=0.0)
-
-
-@triton.jit
-def _store(ptr, value, base, rows, cols, V: tl.constexpr, HEAD: tl.constexpr, STRIDE: tl.constexpr):
-    inside = (rows[:, None] < V) & (cols[None, :] < HEAD)
-    at = ptr + (base + rows[:, None]) * STRIDE + cols[None, :]
-    tl.store(at, value.to(ptr.dtype.element_ty), mask=inside)
+from mull.kernels.common import dropout_key, hidden_zero, kept, load_rows, store_rows
 
 
 @triton.jit
@@ -34,23 +21,28 @@ def _tile(
     delta,
     rows,
     keys,
-    first,
-    second,
+    key,
+    zero,
     V: tl.constexpr,
+    END: tl.constexpr,  # keys of this tile and those before
     SCALE: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
 ):
-    """What the values were weighted with, and the gradient of the scores, both (keys, queries)."""
+    """What the values were weighted with, but for `KEPT_SCALE`, and the gradient of the scores, both (keys, queries).
+
+    Queries beyond the last need no mask: they and their gradients were read as zeros.
+    """
     power = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * SCALE - lse[None, :])
-    power = tl.where((keys[:, None] < V) & (rows[None, :] < V), power, 0.0)
+    if END > V:
+        power = tl.where(keys[:, None] < V, power, 0.0)
     toward = tl.dot(v, tl.trans(grad), input_precision="ieee")
     weight = power
     if DROP:
-        stays = kept(first, second, rows[None, :], keys[:, None], THRESHOLD)
-        weight = tl.where(stays, power * KEPT_SCALE, 0.0)
-        toward = tl.where(stays, toward * KEPT_SCALE, 0.0)
+        stays = kept(key, rows[None, :], keys[:, None], THRESHOLD)
+        weight = tl.where(stays, power, zero)
+        toward = tl.where(stays, toward, 0.0) * KEPT_SCALE
     return weight, power * (toward - delta[None, :])
 
 
@@ -72,6 +64,7 @@ def attention_backward(
     SLOPE: tl.constexpr,  # of the scores, without
     BQ: tl.constexpr,
     BK: tl.constexpr,
+    TAIL: tl.constexpr,  # if not 0, there are BK and TAIL keys in all, in two tiles
     BLOCKS: tl.constexpr,  # of keys; with more than one, as many programs again do the queries
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
@@ -85,47 +78,65 @@ def attention_backward(
     cols = tl.arange(0, HEAD_P)
     W: tl.constexpr = 3 * WIDTH
     q_ptr, g_ptr, o_ptr, d_ptr = qkv_ptr + head, grad_ptr + head, mixed_ptr + head, grad_qkv_ptr + head
-    first, second = 0, 0
+    key, zero = 0, 0.0
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 0, place)
+        key, zero = dropout_key(seed_ptr, step, 0, place), hidden_zero(seed_ptr)
     if part < BLOCKS:
         keys = part * BK + tl.arange(0, BK)
-        k = _load(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
-        v = _load(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
+        k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
+        v = load_rows(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
         grad_k = tl.zeros([BK, HEAD_P], tl.float32)
         grad_v = tl.zeros([BK, HEAD_P], tl.float32)
+        if TAIL > 0:
+            tail_keys = BK + tl.arange(0, TAIL)
+            tail_k = load_rows(q_ptr + WIDTH, base, tail_keys, cols, V, HEAD, W)
+            tail_v = load_rows(q_ptr + 2 * WIDTH, base, tail_keys, cols, V, HEAD, W)
+            tail_grad_k = tl.zeros([TAIL, HEAD_P], tl.float32)
+            tail_grad_v = tl.zeros([TAIL, HEAD_P], tl.float32)
         for start in range(0, V, BQ):
             rows = start + tl.arange(0, BQ)
-            q = _load(q_ptr, base, rows, cols, V, HEAD, W)
-            grad = _load(g_ptr, base, rows, cols, V, HEAD, WIDTH)
-            mixed = _load(o_ptr, base, rows, cols, V, HEAD, WIDTH)
+            q = load_rows(q_ptr, base, rows, cols, V, HEAD, W)
+            grad = load_rows(g_ptr, base, rows, cols, V, HEAD, WIDTH)
+            mixed = load_rows(o_ptr, base, rows, cols, V, HEAD, WIDTH)
             delta = tl.sum(grad.to(tl.float32) * mixed.to(tl.float32), 1)
             lse = tl.load(lse_ptr + place * V + rows, mask=rows < V, other=0.0)
             weight, slope = _tile(
-                q, k, v, grad, lse, delta, rows, keys, first, second, V, SCALE, DROP, THRESHOLD, KEPT_SCALE
+                q, k, v, grad, lse, delta, rows, keys, key, zero, V, BK * BLOCKS, SCALE, DROP, THRESHOLD, KEPT_SCALE
             )
             grad_v = tl.dot(weight.to(grad.dtype), grad, grad_v, input_precision="ieee")
             slope = slope.to(q.dtype)
             grad_k = tl.dot(slope, q, grad_k, input_precision="ieee")
             if BLOCKS == 1:
-                grad_q = tl.dot(tl.trans(slope), k, input_precision="ieee") * SLOPE
-                _store(d_ptr, grad_q, base, rows, cols, V, HEAD, W)
-        _store(d_ptr + WIDTH, grad_k * SLOPE, base, keys, cols, V, HEAD, W)
-        _store(d_ptr + 2 * WIDTH, grad_v, base, keys, cols, V, HEAD, W)
+                grad_q = tl.dot(tl.trans(slope), k, input_precision="ieee")
+                if TAIL > 0:
+                    weight, slope = _tile(
+                        q, tail_k, tail_v, grad, lse, delta, rows, tail_keys, key, zero, V, BK + TAIL, SCALE, DROP,
+                        THRESHOLD, KEPT_SCALE,
+                    )  # fmt: skip
+                    tail_grad_v = tl.dot(weight.to(grad.dtype), grad, tail_grad_v, input_precision="ieee")
+                    slope = slope.to(q.dtype)
+                    tail_grad_k = tl.dot(slope, q, tail_grad_k, input_precision="ieee")
+                    grad_q = tl.dot(tl.trans(slope), tail_k, grad_q, input_precision="ieee")
+                store_rows(d_ptr, grad_q * SLOPE, base, rows, cols, V, HEAD, W)
+        store_rows(d_ptr + WIDTH, grad_k * SLOPE, base, keys, cols, V, HEAD, W)
+        store_rows(d_ptr + 2 * WIDTH, grad_v * KEPT_SCALE, base, keys, cols, V, HEAD, W)
+        if TAIL > 0:
+            store_rows(d_ptr + WIDTH, tail_grad_k * SLOPE, base, tail_keys, cols, V, HEAD, W)
+            store_rows(d_ptr + 2 * WIDTH, tail_grad_v * KEPT_SCALE, base, tail_keys, cols, V, HEAD, W)
     elif BLOCKS > 1:
         rows = (part - BLOCKS) * BQ + tl.arange(0, BQ)
-        q = _load(q_ptr, base, rows, cols, V, HEAD, W)
-        grad = _load(g_ptr, base, rows, cols, V, HEAD, WIDTH)
-        mixed = _load(o_ptr, base, rows, cols, V, HEAD, WIDTH)
+        q = load_rows(q_ptr, base, rows, cols, V, HEAD, W)
+        grad = load_rows(g_ptr, base, rows, cols, V, HEAD, WIDTH)
+        mixed = load_rows(o_ptr, base, rows, cols, V, HEAD, WIDTH)
         delta = tl.sum(grad.to(tl.float32) * mixed.to(tl.float32), 1)
         lse = tl.load(lse_ptr + place * V + rows, mask=rows < V, other=0.0)
         grad_q = tl.zeros([BQ, HEAD_P], tl.float32)
         for start in range(0, V, BK):
             keys = start + tl.arange(0, BK)
-            k = _load(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
-            v = _load(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
+            k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
+            v = load_rows(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
             weight, slope = _tile(
-                q, k, v, grad, lse, delta, rows, keys, first, second, V, SCALE, DROP, THRESHOLD, KEPT_SCALE
+                q, k, v, grad, lse, delta, rows, keys, key, zero, V, BK * BLOCKS, SCALE, DROP, THRESHOLD, KEPT_SCALE
             )
             grad_q = tl.dot(tl.trans(slope.to(k.dtype)), k, grad_q, input_precision="ieee")
-        _store(d_ptr, grad_q * SLOPE, base, rows, cols, V, HEAD, W)
+        store_rows(d_ptr, grad_q * SLOPE, base, rows, cols, V, HEAD, W)

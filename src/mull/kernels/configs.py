@@ -21,6 +21,8 @@ class TokenTile:
     """Columns of queries, keys and values at a time."""
     warps: int
     stages: int
+    registers: int | None = None
+    """Most that a thread may use, so that more programs fit on a processor."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,16 @@ class AttentionTile:
     """How an attention kernel is cut up."""
 
     queries: int
+    """Queries at a time."""
     keys: int
+    """Keys at a time."""
     warps: int
     stages: int
+    tail: int = 0
+    """If not 0, `keys` and `tail` are all keys, in two tiles: 81 fit into 64 + 32, but not into one of 64."""
+    whole: bool = False
+    """In the forward pass: one program for all queries of a puzzle and head, so that keys are read once."""
+    registers: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,12 @@ def token_forward(tokens: int, width: int) -> TokenTile:
 def token_backward(tokens: int, width: int) -> TokenTile:
     """For the backward pass over tokens."""
     return FORCED.get("token_backward") or _fit(_last(TOKEN_BACKWARD, tokens), width)
+
+
+def mlp_backward(tokens: int, width: int) -> TokenTile | None:
+    """For the second half of the backward pass over tokens; None if one kernel does both halves."""
+    forced: TokenTile | None = FORCED.get("mlp_backward")
+    return forced
 
 
 def _fit(tile: TokenTile, width: int) -> TokenTile:

@@ -1,7 +1,8 @@
 """All recurrences of a training window as one autograd function, and of an inference as a loop without a trace.
 
-The forward pass keeps, for every block of every recurrence, the state before it, what attention read and mixed, and the
-logits. Shapes: S recurrence, L block, B puzzle, V variable, M = B V token, H width, D value, N head, T tile.
+The forward pass keeps, for every block of every recurrence, the state before it, what attention read (unless that is
+too much) and mixed, and the logits.
+Shapes: S recurrence, L block, B puzzle, V variable, M = B V token, H width, D value, N head, T tile.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from mull.kernels.launch import Operands, Plan, Product
 
 OPERAND_BYTES = 2 << 30
 """Memory that the operands of the matrices' gradients may take, at least those of one recurrence."""
+QKV_BYTES = 16 << 30
+"""Memory that queries, keys and values of all recurrences may take; the backward pass makes them again beyond it."""
 FIELDS = 9  # of BlockWeights
 
 
@@ -24,7 +27,7 @@ def run(
     plan: Plan, weights: Weights, state_BVH: Tensor, context_BVH: Tensor | None, every_step: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Logits (S, L, B, V, D) and the last state; without gradients, and if not `every_step`, the last logits alone."""
-    state = state_BVH.flatten(0, 1).to(plan.state_dtype).contiguous()
+    state = state_BVH.flatten(0, 1).float().contiguous()
     context = None if context_BVH is None else context_BVH.flatten(0, 1).float().contiguous()
     seed = torch.randint(2**62, (1,), device=state.device) if plan.dropout else state.new_zeros(1, dtype=torch.int64)
     flat = [tensor for block in weights.blocks for tensor in block]
@@ -50,6 +53,7 @@ def _prepared(
         return (tensor.to(plan.dtype) if tensor.dim() == 2 else tensor).contiguous()
 
     blocks = [BlockWeights(*map(cast, flat[at : at + FIELDS])) for at in range(0, len(flat), FIELDS)]
+    state, context = state.to(plan.state_dtype), None if context is None else context.to(plan.state_dtype)
     return state, context, blocks, cast(out_w), cast(out_b), None if feedback is None else cast(feedback)
 
 
@@ -73,7 +77,7 @@ def _infer(
             qkv if index < plan.steps * count - 1 else None, seed, index,
         )  # fmt: skip
         x = after  # each tile is read before it is written
-    return logits, after
+    return logits, after.float()
 
 
 class _Recurrences(torch.autograd.Function):
@@ -85,7 +89,8 @@ class _Recurrences(torch.autograd.Function):
         x, context, blocks, out_w, out_b, feedback = _prepared(plan, parameters)
         steps, count, tokens, width = plan.steps, plan.blocks, plan.tokens, plan.width
         states = x.new_empty(steps * count, tokens, width)  # of all but the first, so that nothing is copied
-        qkv = x.new_empty(count, steps, tokens, 3 * width, dtype=plan.dtype)
+        keep = steps if count * steps * tokens * 3 * width * plan.dtype.itemsize <= QKV_BYTES else 1
+        qkv = x.new_empty(count, keep, tokens, 3 * width, dtype=plan.dtype)
         mixed = x.new_empty(count, steps, tokens, width, dtype=plan.dtype)
         lse = x.new_empty(count, steps, plan.puzzles * plan.heads, plan.variables, dtype=torch.float32)
         logits = x.new_empty(steps, count, tokens, plan.values, dtype=torch.float32)
@@ -94,16 +99,16 @@ class _Recurrences(torch.autograd.Function):
         for index in range(steps * count):
             step, block = divmod(index, count)
             next_step, next_block = divmod(index + 1, count)
-            launch.attention_forward(plan, qkv[block, step], mixed[block, step], lse[block, step], seed, index)
+            launch.attention_forward(plan, qkv[block, step % keep], mixed[block, step], lse[block, step], seed, index)
             launch.token_forward(
                 plan, state, mixed[block, step], blocks[block], blocks[next_block], out_w, out_b,
                 feedback if block == count - 1 else None, context, states[index], logits[step, block],
-                qkv[next_block, next_step] if next_step < steps else None, seed, index,
+                qkv[next_block, next_step % keep] if next_step < steps else None, seed, index,
             )  # fmt: skip
             state = states[index]
         ctx.plan, ctx.blocks, ctx.count = plan, blocks, len(parameters)
         ctx.save_for_backward(seed, x, context, out_w, feedback, states, qkv, mixed, lse, logits)
-        return logits, state.clone()
+        return logits, state.to(torch.float32, copy=True)
 
     @staticmethod
     def backward(ctx: Any, grad_logits: Tensor, grad_state: Tensor) -> tuple[Tensor | None, ...]:
@@ -112,30 +117,33 @@ class _Recurrences(torch.autograd.Function):
         seed, first, context, out_w, feedback, states, qkv, mixed, lse, logits = ctx.saved_tensors
         steps, count, _tokens = plan.steps, plan.blocks, plan.tokens
         grad_logits, grad = grad_logits.float().contiguous(), grad_state.float().clone().contiguous()
-        grad_context = None if context is None else torch.zeros_like(context)
-        grad_mixed = torch.empty_like(mixed[0, 0])
+        grad_context = None if context is None else torch.zeros_like(context, dtype=torch.float32)
+        grad_mixed, scale = torch.empty_like(mixed[0, 0]), grad.new_empty(plan.tokens)
         sums = grad.new_zeros(count, launch.backward_tiles(plan), plan.sums)
         matrices = _MatrixGradients(plan, grad.device)
         for index in reversed(range(steps * count)):
             step, block = divmod(index, count)
             next_step, next_block = divmod(index + 1, count)
+            before = states[index - 1] if index else first
             launch.token_backward(
-                plan, states[index - 1] if index else first, states[index], mixed[block, step], logits[step, block],
+                plan, before, states[index], mixed[block, step], logits[step, block],
                 grad_logits[step, block], grad, blocks[block], blocks[next_block], out_w,
                 feedback if block == count - 1 else None, context, grad_context, grad_mixed,
                 matrices.operands(block, step), matrices.operands(next_block, next_step) if next_step < steps else None,
-                sums[block], sums[next_block], seed, index,
+                sums[block], sums[next_block], scale, seed, index,
             )  # fmt: skip
             if block == 0 and step % matrices.group == 0:
                 matrices.flush(step, mixed)
+            if qkv.shape[1] < steps:
+                launch.project_forward(plan, before, blocks[block], context, qkv[block, 0])
             launch.attention_backward(
-                plan, qkv[block, step], mixed[block, step], grad_mixed, lse[block, step],
+                plan, qkv[block, step % qkv.shape[1]], mixed[block, step], grad_mixed, lse[block, step],
                 matrices.operands(block, step).grad_qkv, seed, index,
             )  # fmt: skip
         launch.project_backward(plan, first, grad, blocks[0], context, grad_context, matrices.operands(0, 0), sums[0])
         matrices.finish()
         found = _collect(plan, sums.sum(1), matrices, feedback is not None)
-        return None, None, grad.to(first.dtype), grad_context, *found
+        return None, None, grad, grad_context, *found
 
 
 class _MatrixGradients:

@@ -41,6 +41,7 @@ class Plan:
     dtype: torch.dtype
     """Of the operands of all products, and of what attention reads and writes."""
     state_dtype: torch.dtype = torch.float32
+    """Of states in memory; float16 is twice as fast to move and still more precise than bfloat16's products."""
     torch_products: bool = False
     """Gradients of matrices by torch's products and not by our kernel."""
 
@@ -80,13 +81,18 @@ class Plan:
 
     def token(self) -> dict[str, Any]:
         """The kernels' constants for work on tokens."""
-        exact = self.dtype == torch.float32
+        cdf = "exact" if self.dtype == torch.float32 else configs.FORCED.get("cdf", "polynomial")
         values = {"VALUES": self.values, "VALUES_P": self.values_padded}
-        return {"WIDTH": self.width, **values, "INJECT": self.inject, "EXACT": exact, **self.drop()}
+        return {"WIDTH": self.width, **values, "INJECT": self.inject, "CDF": cdf, **self.drop()}
 
 
 def _tiles(tensor: Tensor, rows: int, columns: int) -> TensorDescriptor:
     return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), [rows, columns])
+
+
+def _part(width: int) -> int:
+    """Rows of the projection after attention that are in shared memory at once: all, or a quarter of 256."""
+    return width if width <= 128 else 64
 
 
 def _blocks(count: int, size: int) -> int:
@@ -101,8 +107,13 @@ def project_forward(plan: Plan, x_MH: Tensor, block: BlockWeights, context_MH: T
         x, _tiles(block.qkv_w, tile.columns, width), block.qkv_b, block.gain,
         x if context_MH is None else _tiles(context_MH, tile.rows, width), _tiles(qkv_M3H, tile.rows, tile.columns),
         WIDTH=width, INJECT=plan.inject, BM=tile.rows, BN=tile.columns,
-        num_warps=tile.warps, num_stages=tile.stages,
+        num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
+
+
+def _tail(tile: configs.AttentionTile, plan: Plan) -> int:
+    """Keys of the second tile, if two tiles are enough."""
+    return tile.tail if tile.keys + tile.tail >= plan.variables else 0
 
 
 def attention_forward(
@@ -111,11 +122,13 @@ def attention_forward(
     """What attention mixes."""
     constants = plan.head()
     tile = configs.attention_forward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"])
-    grid = plan.puzzles * plan.heads, _blocks(plan.variables, tile.queries)
+    blocks = _blocks(plan.variables, tile.queries)
+    grid = plan.puzzles * plan.heads, 1 if tile.whole else blocks
     attention_forward_kernel[grid](
         qkv_M3H, mixed_MH, mixed_MH if lse_BNV is None else lse_BNV, seed, step,
-        BQ=tile.queries, BK=tile.keys, SAVE=lse_BNV is not None, **constants, **plan.drop(),
-        num_warps=tile.warps, num_stages=tile.stages,
+        BQ=tile.queries, TURNS=blocks if tile.whole else 1, BK=tile.keys, TAIL=_tail(tile, plan),
+        SAVE=lse_BNV is not None, **constants, **plan.drop(),
+        num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
 
@@ -126,12 +139,14 @@ def attention_backward(
     """The gradient of queries, keys and values."""
     constants = plan.head()
     tile = configs.attention_backward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"])
-    blocks = _blocks(plan.variables, tile.keys)
+    tail = _tail(tile, plan)
+    blocks = 1 if tail else _blocks(plan.variables, tile.keys)
     parts = 1 if blocks == 1 else blocks + _blocks(plan.variables, tile.queries)
     attention_backward_kernel[(plan.puzzles * plan.heads, parts)](
         qkv_M3H, mixed_MH, grad_mixed_MH, lse_BNV, grad_qkv_M3H, seed, step,
-        SLOPE=constants["HEAD"] ** -0.5, BQ=tile.queries, BK=tile.keys, BLOCKS=blocks, **constants, **plan.drop(),
-        num_warps=tile.warps, num_stages=tile.stages,
+        SLOPE=constants["HEAD"] ** -0.5, BQ=tile.queries, BK=tile.keys, TAIL=tail, BLOCKS=blocks, **constants,
+        **plan.drop(),
+        num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
 
@@ -142,9 +157,10 @@ def token_forward(
 ) -> None:  # fmt: skip
     """The state after one block, its logits, and what the next attention reads; those that are None are not written."""
     tile, width = configs.token_forward(plan.tokens, plan.width), plan.width
-    x, mixed = _tiles(x_MH, tile.rows, width), _tiles(mixed_MH, tile.rows, width)
+    part = _part(width)
+    x, mixed = _tiles(x_MH, tile.rows, width), _tiles(mixed_MH, tile.rows, part)
     token_forward_kernel[(_blocks(plan.tokens, tile.rows),)](
-        x, mixed, _tiles(block.mix_w, width, width), block.mix_b,
+        x, mixed, _tiles(block.mix_w, width, part), block.mix_b,
         _tiles(block.expand_w, tile.hidden, width), block.expand_b,
         _tiles(block.contract_w, width, tile.hidden), block.contract_b,
         out_w, out_b, out_w if feedback is None else feedback,
@@ -152,8 +168,9 @@ def token_forward(
         x if context_MH is None else _tiles(context_MH, tile.rows, width), _tiles(after_MH, tile.rows, width),
         out_b if logits_MD is None else logits_MD,
         mixed if qkv_M3H is None else _tiles(qkv_M3H, tile.rows, tile.columns), seed, plan.tokens, step,
-        BM=tile.rows, BH=tile.hidden, BN=tile.columns, LOGITS=logits_MD is not None, FEEDBACK=feedback is not None,
-        NEXT=qkv_M3H is not None, **plan.token(), num_warps=tile.warps, num_stages=tile.stages,
+        BM=tile.rows, BH=tile.hidden, BN=tile.columns, BC=part, LOGITS=logits_MD is not None,
+        FEEDBACK=feedback is not None, NEXT=qkv_M3H is not None, **plan.token(),
+        num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
 
@@ -184,29 +201,39 @@ def token_backward(
     plan: Plan, x_MH: Tensor, after_MH: Tensor, mixed_MH: Tensor, logits_MD: Tensor, grad_logits_MD: Tensor,
     grad_MH: Tensor, block: BlockWeights, following: BlockWeights, out_w: Tensor, feedback: Tensor | None,
     context_MH: Tensor | None, grad_context_MH: Tensor | None, grad_mixed_MH: Tensor, operands: Operands,
-    next_operands: Operands | None, sums_TS: Tensor, next_sums_TS: Tensor, seed: Tensor, step: int,
+    next_operands: Operands | None, sums_TS: Tensor, next_sums_TS: Tensor, scale_M: Tensor, seed: Tensor,
+    step: int,
 ) -> None:  # fmt: skip
     """Gradients from after a block to its attention; without `next_operands` nothing comes from a next recurrence."""
-    tile, width = configs.token_backward(plan.tokens, plan.width), plan.width
+    tile, second = configs.token_backward(plan.tokens, plan.width), configs.mlp_backward(plan.tokens, plan.width)
+    width, part, from_next = plan.width, _part(plan.width), operands if next_operands is None else next_operands
 
-    def whole(tensor: Tensor) -> TensorDescriptor:
-        return _tiles(tensor, tile.rows, width)
+    def launch(tile: configs.TokenTile, parts: tuple[bool, bool]) -> None:
+        def whole(tensor: Tensor) -> TensorDescriptor:
+            return _tiles(tensor, tile.rows, width)
 
-    from_next = operands if next_operands is None else next_operands
-    token_backward_kernel[(_blocks(plan.tokens, tile.rows),)](
-        whole(x_MH), whole(after_MH), whole(mixed_MH), logits_MD, grad_logits_MD, whole(grad_MH),
-        _tiles(from_next.grad_qkv, tile.rows, tile.columns),
-        _tiles(block.mix_w, width, width), block.mix_b, _tiles(block.expand_w, tile.hidden, width), block.expand_b,
-        _tiles(block.contract_w, width, tile.hidden), out_w, out_w if feedback is None else feedback,
-        _tiles(following.qkv_w, tile.columns, width), following.gain,
-        whole(x_MH if context_MH is None else context_MH),
-        whole(grad_MH if grad_context_MH is None else grad_context_MH),
-        whole(grad_mixed_MH), whole(from_next.normed_qkv), whole(operands.normed_mlp), whole(operands.grad_y),
-        whole(operands.grad_z), _tiles(operands.hidden, tile.rows, tile.hidden),
-        _tiles(operands.grad_hidden, tile.rows, tile.hidden), sums_TS, next_sums_TS, seed, plan.tokens, step,
-        SUMS=plan.sums, BM=tile.rows, BH=tile.hidden, BN=tile.columns, FEEDBACK=feedback is not None,
-        NEXT=next_operands is not None, **plan.token(), num_warps=tile.warps, num_stages=tile.stages,
-    )  # fmt: skip
+        token_backward_kernel[(_blocks(plan.tokens, tile.rows),)](
+            whole(x_MH), whole(after_MH), _tiles(mixed_MH, tile.rows, part), logits_MD, grad_logits_MD, whole(grad_MH),
+            _tiles(from_next.grad_qkv, tile.rows, tile.columns),
+            _tiles(block.mix_w, width, part), block.mix_b, _tiles(block.expand_w, tile.hidden, width), block.expand_b,
+            _tiles(block.contract_w, width, tile.hidden), out_w, out_w if feedback is None else feedback,
+            _tiles(following.qkv_w, tile.columns, width), following.gain,
+            whole(x_MH if context_MH is None else context_MH),
+            whole(grad_MH if grad_context_MH is None else grad_context_MH),
+            _tiles(grad_mixed_MH, tile.rows, part), whole(from_next.normed_qkv), whole(operands.normed_mlp),
+            whole(operands.grad_y), whole(operands.grad_z), _tiles(operands.hidden, tile.rows, tile.hidden),
+            _tiles(operands.grad_hidden, tile.rows, tile.hidden), sums_TS, next_sums_TS, scale_M, seed, plan.tokens,
+            step, FIRST=parts[0], SECOND=parts[1],
+            SUMS=plan.sums, BM=tile.rows, BH=tile.hidden, BN=tile.columns, BC=part, FEEDBACK=feedback is not None,
+            NEXT=next_operands is not None, **plan.token(),
+            num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
+        )  # fmt: skip
+
+    if second is None:
+        launch(tile, (True, True))
+    else:
+        launch(tile, (True, False))
+        launch(second, (False, True))
 
 
 def project_backward(
@@ -222,7 +249,7 @@ def project_backward(
         grad if grad_context_MH is None else _tiles(grad_context_MH, tile.rows, width),
         _tiles(operands.grad_qkv, tile.rows, tile.columns), _tiles(operands.normed_qkv, tile.rows, width), sums_TS,
         WIDTH=width, SUMS=plan.sums, INJECT=plan.inject, BM=tile.rows, BN=tile.columns,
-        num_warps=tile.warps, num_stages=tile.stages,
+        num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
 

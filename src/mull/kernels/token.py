@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_keys, kept, normal_cdf, normalise
+from mull.kernels.common import dropout_key, kept, mix, normal_cdf, normalise, rounded
 
 
 @triton.jit
@@ -18,7 +18,7 @@ def _project(x, w, b_ptr, gain_ptr, context, qkv, row, WIDTH: tl.constexpr, INJE
     """Queries, keys and values for the next attention."""
     normed, _ = normalise(x, WIDTH)
     if INJECT:
-        normed = normed * tl.load(gain_ptr + tl.arange(0, WIDTH))[None, :] + context.load([row, 0])
+        normed = normed * tl.load(gain_ptr + tl.arange(0, WIDTH))[None, :] + context.load([row, 0]).to(tl.float32)
     normed = normed.to(qkv.dtype)
     for start in range(0, 3 * WIDTH, BN):
         part = tl.dot(normed, w.load([start, 0]).T, input_precision="ieee")
@@ -73,11 +73,12 @@ def token_forward(
     BM: tl.constexpr,
     BH: tl.constexpr,  # hidden numbers of the MLP at a time
     BN: tl.constexpr,  # columns of queries, keys and values at a time
+    BC: tl.constexpr,  # numbers that attention mixed at a time
     LOGITS: tl.constexpr,
     FEEDBACK: tl.constexpr,
     INJECT: tl.constexpr,
     NEXT: tl.constexpr,
-    EXACT: tl.constexpr,
+    CDF: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
@@ -87,22 +88,26 @@ def token_forward(
     rows = row + tl.arange(0, BM)[:, None]
     cols = tl.arange(0, WIDTH)[None, :]
     dtype: tl.constexpr = mixed.dtype
-    y = tl.dot(mixed.load([row, 0]), mix_w.load([0, 0]).T, input_precision="ieee") + tl.load(mix_b_ptr + cols)
+    y = mix(mixed, mix_w, row, WIDTH, BM, BC) + tl.load(mix_b_ptr + cols)
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 1, 0)
-        y = tl.where(kept(first, second, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
+        key = dropout_key(seed_ptr, step, 1, 0)
+        y = tl.where(kept(key, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
     y += x.load([row, 0]).to(tl.float32)
     normed = normalise(y, WIDTH)[0].to(dtype)
-    z = tl.zeros([BM, WIDTH], tl.float32) if DROP else y
+    if DROP:
+        z = tl.zeros([BM, WIDTH], tl.float32)
+        y = y.to(after.dtype)  # as precise as what is stored, in half the registers if that is 16 bits
+    else:
+        z = y
     for start in range(0, 4 * WIDTH, BH):
         hidden = tl.dot(normed, expand_w.load([start, 0]).T, input_precision="ieee")
         hidden += tl.load(expand_b_ptr + start + tl.arange(0, BH))[None, :]
-        hidden = (hidden * normal_cdf(hidden, EXACT)).to(dtype)
+        hidden = (hidden * normal_cdf(hidden, CDF)).to(dtype)
         z = tl.dot(hidden, contract_w.load([0, start]).T, z, input_precision="ieee")
     z += tl.load(contract_b_ptr + cols)
     if DROP:
-        first, second = dropout_keys(seed_ptr, step, 2, 0)
-        z = y + tl.where(kept(first, second, rows, cols, THRESHOLD), z * KEPT_SCALE, 0.0)
+        key = dropout_key(seed_ptr, step, 2, 0)
+        z = y.to(tl.float32) + tl.where(kept(key, rows, cols, THRESHOLD), z * KEPT_SCALE, 0.0)
     if LOGITS or FEEDBACK:
         values = tl.arange(0, VALUES_P)
         there = values[:, None] < VALUES
@@ -118,6 +123,6 @@ def token_forward(
             power = power / tl.sum(power, 1)[:, None]
             feedback = tl.load(feedback_ptr + cols.T * VALUES + values, mask=values < VALUES, other=0.0)
             z = tl.dot(power.to(dtype), feedback.T, z, input_precision="ieee")
-    after.store([row, 0], z.to(after.dtype))
+    after.store([row, 0], rounded(z, after.dtype))
     if NEXT:
         _project(z, qkv_w, qkv_b_ptr, gain_ptr, context, qkv, row, WIDTH, INJECT, BN)

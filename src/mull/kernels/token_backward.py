@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import alike, dropout_keys, kept, normal_cdf, normalise, normalise_backward
+from mull.kernels.common import alike, dropout_key, hidden_zero, kept, mix, normal_cdf, normalise, normalise_backward
 
 
 @triton.jit
@@ -49,7 +49,7 @@ def _project_backward(
     shown = normed
     if INJECT:
         gain = tl.load(gain_ptr + cols)[None, :]
-        shown = normed * gain + context.load([row, 0])
+        shown = normed * gain + context.load([row, 0]).to(tl.float32)
         grad_context.store([row, 0], grad_context.load([row, 0]) + toward)
         _add(sums_ptr + cols, tl.sum(toward * normed, 0))
         toward = toward * gain
@@ -154,9 +154,12 @@ def token_backward(
     grad_hidden,
     sums_ptr,  # one row for each tile: of this block, and of the next
     next_sums_ptr,
+    scale_ptr,  # (M), from `FIRST` to `SECOND`
     seed_ptr,
     M,
     step,
+    FIRST: tl.constexpr,
+    SECOND: tl.constexpr,
     WIDTH: tl.constexpr,
     VALUES: tl.constexpr,
     VALUES_P: tl.constexpr,
@@ -164,63 +167,83 @@ def token_backward(
     BM: tl.constexpr,
     BH: tl.constexpr,
     BN: tl.constexpr,
+    BC: tl.constexpr,
     FEEDBACK: tl.constexpr,
     INJECT: tl.constexpr,
     NEXT: tl.constexpr,
-    EXACT: tl.constexpr,
+    CDF: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
 ):
-    """From the gradients of logits and of the next recurrence's queries, keys and values to attention's gradient."""
+    """From the gradients of logits and of the next recurrence's queries, keys and values to attention's gradient.
+
+    In one kernel, or in two, `FIRST` up to the MLP's output and then `SECOND`, each of which needs fewer registers.
+    """
     tile = tl.program_id(0)
     row = tile * BM
     rows = row + tl.arange(0, BM)[:, None]
     cols = tl.arange(0, WIDTH)[None, :]
     dtype: tl.constexpr = mixed.dtype
-    sums_ptr += tile * SUMS
-    if NEXT:
-        toward = _project_backward(
-            after, grad, qkv_w, gain_ptr, context, grad_context, grad_qkv, normed_qkv, next_sums_ptr + tile * SUMS,
-            row, WIDTH, INJECT, BM, BN,
+    if DROP:
+        key, zero = dropout_key(seed_ptr, step, 1, 0), hidden_zero(seed_ptr)
+    if FIRST:
+        sums_ptr += tile * SUMS
+        if NEXT:
+            toward = _project_backward(
+                after, grad, qkv_w, gain_ptr, context, grad_context, grad_qkv, normed_qkv,
+                next_sums_ptr + tile * SUMS, row, WIDTH, INJECT, BM, BN,
+            )  # fmt: skip
+        else:
+            toward = grad.load([row, 0])
+        at_z = _output_backward(
+            alike(after.load([row, 0]).to(tl.float32), toward), toward, logits_ptr, grad_logits_ptr, out_w_ptr,
+            feedback_ptr, sums_ptr, rows, M, WIDTH, VALUES, VALUES_P, FEEDBACK,
         )  # fmt: skip
+        toward = at_z
+        if DROP:
+            other_key = dropout_key(seed_ptr, step, 2, 0)
+            toward = tl.where(kept(other_key, rows, cols, THRESHOLD), toward * KEPT_SCALE, zero)
+        back = toward.to(dtype)
+        grad_z.store([row, 0], back)
+        if not SECOND:
+            grad.store([row, 0], at_z)
+
+        y = mix(mixed, mix_w, row, WIDTH, BM, BC) + tl.load(mix_b_ptr + cols)
+        if DROP:
+            y = tl.where(kept(key, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
+        y += x.load([row, 0]).to(tl.float32)
+        normed, scale = normalise(y, WIDTH)
+        normed = normed.to(dtype)
+        normed_mlp.store([row, 0], normed)
+        if not SECOND:
+            tl.store(scale_ptr + row + tl.arange(0, BM), scale, mask=row + tl.arange(0, BM) < M)
     else:
-        toward = grad.load([row, 0])
-    at_z = _output_backward(
-        alike(after.load([row, 0]).to(tl.float32), toward), toward, logits_ptr, grad_logits_ptr, out_w_ptr,
-        feedback_ptr, sums_ptr, rows, M, WIDTH, VALUES, VALUES_P, FEEDBACK,
-    )  # fmt: skip
-    toward = at_z
-    if DROP:
-        first, second = dropout_keys(seed_ptr, step, 2, 0)
-        toward = tl.where(kept(first, second, rows, cols, THRESHOLD), toward * KEPT_SCALE, 0.0)
-    back = toward.to(dtype)
-    grad_z.store([row, 0], back)
-
-    y = tl.dot(mixed.load([row, 0]), mix_w.load([0, 0]).T, input_precision="ieee") + tl.load(mix_b_ptr + cols)
-    if DROP:
-        first, second = dropout_keys(seed_ptr, step, 1, 0)
-        y = tl.where(kept(first, second, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
-    y += x.load([row, 0]).to(tl.float32)
-    normed, scale = normalise(y, WIDTH)
-    normed = normed.to(dtype)
-    normed_mlp.store([row, 0], normed)
-
-    toward = tl.zeros([BM, WIDTH], tl.float32)
-    for start in range(0, 4 * WIDTH, BH):
-        w = expand_w.load([start, 0])
-        a = tl.dot(normed, w.T, input_precision="ieee") + tl.load(expand_b_ptr + start + tl.arange(0, BH))[None, :]
-        cdf = normal_cdf(a, EXACT)
-        slope = tl.dot(back, contract_w.load([0, start]), input_precision="ieee")
-        slope *= cdf + a * (0.3989422804014327 * tl.exp2(a * a * -0.7213475204444817))
-        hidden.store([row, start], (a * cdf).to(dtype))
-        slope = slope.to(dtype)
-        grad_hidden.store([row, start], slope)
-        toward = tl.dot(slope, w, toward, input_precision="ieee")
-    toward = at_z + normalise_backward(toward, normed.to(tl.float32), scale, WIDTH)
-    grad.store([row, 0], toward)
-    if DROP:
-        toward = tl.where(kept(first, second, rows, cols, THRESHOLD), toward * KEPT_SCALE, 0.0)
-    back = toward.to(dtype)
-    grad_y.store([row, 0], back)
-    grad_mixed.store([row, 0], tl.dot(back, mix_w.load([0, 0]), input_precision="ieee").to(dtype))
+        back = grad_z.load([row, 0])
+        normed = normed_mlp.load([row, 0])
+    if SECOND:
+        toward = tl.zeros([BM, WIDTH], tl.float32)
+        for start in range(0, 4 * WIDTH, BH):
+            w = expand_w.load([start, 0])
+            a = tl.dot(normed, w.T, input_precision="ieee") + tl.load(expand_b_ptr + start + tl.arange(0, BH))[None, :]
+            cdf = normal_cdf(a, CDF)
+            slope = tl.dot(back, contract_w.load([0, start]), input_precision="ieee")
+            slope *= cdf + a * (0.3989422804014327 * tl.exp2(a * a * -0.7213475204444817))
+            hidden.store([row, start], (a * cdf).to(dtype))
+            slope = slope.to(dtype)
+            grad_hidden.store([row, start], slope)
+            toward = tl.dot(slope, w, toward, input_precision="ieee")
+        if not FIRST:  # read only now: registers are scarce in the loop
+            at_z = alike(grad.load([row, 0]), toward)
+            scale = tl.load(scale_ptr + row + tl.arange(0, BM), mask=row + tl.arange(0, BM) < M, other=0.0)
+            normed = normed_mlp.load([row, 0])
+        normed = alike(normed.to(tl.float32), toward)
+        toward = at_z + normalise_backward(toward, normed, scale, WIDTH)
+        grad.store([row, 0], toward)
+        if DROP:
+            toward = tl.where(kept(key, rows, cols, THRESHOLD), toward * KEPT_SCALE, zero)
+        back = toward.to(dtype)
+        grad_y.store([row, 0], back)
+        for start in range(0, WIDTH, BC):
+            part = tl.dot(back, mix_w.load([0, start]), input_precision="ieee")
+            grad_mixed.store([row, start], part.to(dtype))

@@ -242,6 +242,7 @@ class RecurrentTransformer(nn.Module):
             inject=inject,
             dropout=config.dropout if self.training else 0.0,
             dtype=torch.bfloat16,
+            state_dtype=torch.float16,
         )
         with torch.autocast(state_BVH.device.type, enabled=False):
             feedback = None if self.feedback is None else self.feedback.weight
