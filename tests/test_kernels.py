@@ -72,3 +72,17 @@ def test_importing_the_model_does_not_import_triton(root: Path) -> None:
     code = "import sys, mull.models.recurrent_transformer, mull.kernels; sys.exit('mull.kernels.launch' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), os.environ.get("PYTHONPATH", "")])}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def test_a_kernel_that_cannot_run_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = RecurrentTransformer(Sudoku(box=2), ModelConfig(width=16, heads=2)).eval()
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("out of shared memory\nand more")
+
+    monkeypatch.setattr(RecurrentTransformer, "_run_kernels", fail)
+    monkeypatch.setattr(kernels, "usable", lambda *_: True)
+    state, context = model.start(torch.zeros(2, 16, dtype=torch.uint8))
+    with torch.no_grad(), pytest.warns(UserWarning, match=r"cannot run here \(ValueError: out of shared memory\)"):
+        _, logits = model.advance(state, context, 2)
+    assert logits.shape == (1, 2, 16, 4) and not model.kernels

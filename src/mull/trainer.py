@@ -211,6 +211,12 @@ class Trainer:
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
+            try:
+                self._update()
+            except Exception as error:  # kernels compile in their first use; a GPU may be too small for them
+                if not self.model.kernels:
+                    raise
+                self.model.without_kernels(error)
             for _ in range(3):
                 self._update()
         torch.cuda.current_stream().wait_stream(side)

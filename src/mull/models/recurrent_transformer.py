@@ -16,6 +16,7 @@ Shapes: S step (recurrence), L block, B batch, V variable, D value, H width, N h
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -211,11 +212,20 @@ class RecurrentTransformer(nn.Module):
     def advance(self, state_BVH: Tensor, context_BVH: Tensor, steps: int) -> tuple[Tensor, Tensor]:
         """Several recurrences: the last state, and the last logits (L, B, V, D)."""
         if self._fused(state_BVH):
-            logits_SLBVD, state_BVH = self._run_kernels(state_BVH, context_BVH, steps, every_step=False)
-            return state_BVH, logits_SLBVD[-1]
+            try:
+                logits_SLBVD, after_BVH = self._run_kernels(state_BVH, context_BVH, steps, every_step=False)
+                return after_BVH, logits_SLBVD[-1]
+            except Exception as error:
+                self.without_kernels(error)
         for _ in range(steps):
             state_BVH, logits_LBVD = self.step(state_BVH, context_BVH)
         return state_BVH, logits_LBVD
+
+    def without_kernels(self, error: Exception) -> None:
+        """From now on the plain path, since a kernel could not be compiled or started here."""
+        self.kernels = False
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        warnings.warn(f"fused kernels cannot run here ({reason}): going on without them", stacklevel=3)
 
     def _fused(self, state_BVH: Tensor) -> bool:
         puzzles, variables, width = state_BVH.shape
@@ -242,7 +252,6 @@ class RecurrentTransformer(nn.Module):
             inject=inject,
             dropout=config.dropout if self.training else 0.0,
             dtype=torch.bfloat16,
-            state_dtype=torch.float16,
         )
         with torch.autocast(state_BVH.device.type, enabled=False):
             feedback = None if self.feedback is None else self.feedback.weight
