@@ -26,7 +26,7 @@ ORDER = [
         "hub",
         "runtime",
     ),
-    *("pool", "provenance", "evaluate", "trainer", "train", "progress", "export"),
+    *("pool", "search", "provenance", "evaluate", "trainer", "train", "progress", "export"),
     *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
     *("cli", "__main__"),
 ]

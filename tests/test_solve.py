@@ -178,7 +178,7 @@ class TestWithoutExactSolver:
         answer = solver(exact=None).solve(puzzle(3, OTHER))
         assert not answer.verified
         assert answer.method == "recurrence"
-        assert answer.note.startswith("has exactly one solution, which the model did not find: try --steps")
+        assert answer.note.startswith("has exactly one solution, which the model did not find: try --search")
 
     def test_tells_that_there_are_several(self) -> None:
         assert Solver(LookupRuntime(), 2).solve(MANY_FIT).note == SEVERAL_SOLUTIONS

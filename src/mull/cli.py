@@ -137,6 +137,9 @@ def solve(
     ] = None,
     model: Model = "sudoku",
     steps: Steps = None,
+    search: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Where it fails, let the model try N times with values assumed.")
+    ] = 0,
     exact: Annotated[
         bool | None, typer.Option("--exact/--no-exact", help="Let an exact solver settle what the model does not.")
     ] = None,
@@ -155,7 +158,9 @@ def solve(
     if not puzzles and file is None:
         raise UserError("give a puzzle, or a file with -f FILE")
     _own(problem)
-    solver = load(model, steps=steps, exact=exact, precision=cast(Any, precision))  # load knows which there are
+    solver = load(
+        model, steps=steps, exact=exact, search=search, precision=cast(Any, precision)
+    )  # load knows which there are
     with closing(all_puzzles(puzzles or [], file)) as wanted:
         return 0 if print_answers(solver, wanted, as_json) else 1
 

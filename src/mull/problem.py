@@ -282,6 +282,10 @@ class Problem(ABC):
         """The values (V,) that the inputs state outright, UNKNOWN elsewhere."""
         return np.full(self.variables().count, UNKNOWN)
 
+    def assume(self, instance: Instance, variable: int, value: int) -> Instance | None:
+        """The instance with one more value given, as search assumes it; None where inputs cannot state values."""
+        return None
+
     def recognised(self, instance: Instance, values: IntArray) -> tuple[Problem, Instance]:
         """The problem in which these values (V,), UNKNOWN elsewhere, are given: a model reads them from images."""
         return self, instance

@@ -100,6 +100,16 @@ class Runtime(ABC):
         """`State.fill`; the state that was passed is not to be used any more."""
         return state.fill(leaving, new)
 
+    def disturb(self, state: State, scale: float, rng: np.random.Generator) -> State:
+        """The state with noise of so many of its own deviations added; the context stays as it is."""
+        first, *others = state.tensors
+        noise = rng.standard_normal(first.shape, dtype=np.float32)
+        return State((first + scale * float(first.std()) * self._like(noise, first), *others), state.given_BV)
+
+    def _like(self, noise: FloatArray, tensor: Any) -> Any:
+        """Noise as what the runtime keeps states in."""
+        return noise
+
 
 @final
 class OnnxRuntime(Runtime):
@@ -177,6 +187,11 @@ class TorchRuntime(Runtime):
         with self._evaluating():
             after, logits_LBVD = self._model.advance(after, context, count)
         return State((after, context), state.given_BV), logits_LBVD[-1].float().cpu().numpy()
+
+    def _like(self, noise: FloatArray, tensor: Any) -> Any:
+        import torch
+
+        return torch.from_numpy(noise).to(tensor)
 
     def fill(self, state: State, leaving: IntArray, new: State) -> State:
         with self._evaluating():  # its tensors may be changed there alone

@@ -25,8 +25,9 @@ from mull.hub import find_model
 from mull.pool import Crew, Found, recur
 from mull.problem import Images, Instance, Problem
 from mull.runtime import Backend, FloatArray, Precision, Runtime, load_runtime
+from mull.search import Search
 
-Method = Literal["recurrence", "exact", "none"]
+Method = Literal["recurrence", "search", "exact", "none"]
 Value = TypeVar("Value")
 Result = TypeVar("Result")
 
@@ -87,13 +88,18 @@ def recognised_givens(found: Found) -> IntArray | None:
 class Solver:
     """A model with the loop around it that makes its answers trustworthy."""
 
-    def __init__(self, runtime: Runtime, steps: int | None = None, exact: bool | None = None) -> None:
-        """`exact`: True settles with CP-SAT what the model does not; None only tells why; False does neither."""
+    def __init__(self, runtime: Runtime, steps: int | None = None, exact: bool | None = None, search: int = 0) -> None:
+        """`exact`: True settles with CP-SAT what the model does not; None only tells why; False does neither.
+
+        `search`: how often the model may try again with values assumed, where its recurrences end without an answer.
+        """
+        if search < 0:
+            raise InvalidInput(f"search takes 0 model calls or more, not {search}")
         if steps is not None and steps < 1:
             raise InvalidInput(f"the number of recurrences must be at least 1, not {steps}")
         if exact and not exact_solver.available():
             raise InvalidInput("the exact solver is not installed: install mull[exact]")
-        self.runtime, self.exact = runtime, exact
+        self.runtime, self.exact, self.search = runtime, exact, search
         self.steps = steps or (runtime.card.steps if runtime.card else DEFAULT_STEPS)
 
     @property
@@ -230,11 +236,25 @@ class Solver:
         )
         if not self.problem.rules:
             return replace(answer, note=NO_RULES)
+        if self.search and not found.verified:
+            answer = self._search(answer, entry.instance)
+            found = replace(found, verified=answer.verified)
         if self.exact is False or (found.verified and not self.exact):
             return answer if found.verified else replace(answer, note=self._not_verified())
         began = time.perf_counter()
         settled = (self._settle if self.exact else self._diagnose)(answer, problem, instance)
         return replace(settled, ms=round(answer.ms + 1000 * (time.perf_counter() - began), 3))
+
+    def _search(self, answer: Answer, instance: Instance) -> Answer:
+        """The answer that a search finds, or the one there is; either way with the recurrences that it took."""
+        began = time.perf_counter()
+        result = Search(self.runtime, self.verified, self.search).run(instance)
+        ms = round(answer.ms + 1000 * (time.perf_counter() - began), 3)
+        answer = replace(answer, steps=answer.steps + result.steps, ms=ms)
+        if result.values is None:
+            return answer
+        solution = self.problem.write_answer(result.values)
+        return replace(answer, solution=solution, values=result.values, verified=True, method="search")
 
     def _diagnose(self, answer: Answer, problem: Problem, instance: Instance) -> Answer:
         """Why there is no verified answer: no solution, several, or one that the model did not find."""
@@ -249,7 +269,7 @@ class Solver:
             note = SEVERAL_SOLUTIONS
         else:
             what = "exactly one solution" if problem.one_solution else "a solution"
-            note = f"has {what}, which the model did not find: try --steps {4 * self.steps} or --exact"
+            note = f"has {what}, which the model did not find: try --search 100 or --exact"
         return replace(answer, note=note)
 
     def _settle(self, answer: Answer, problem: Problem, instance: Instance) -> Answer:
@@ -284,9 +304,10 @@ def load(
     exact: bool | None = None,
     device: str | None = None,
     precision: Precision = "auto",
+    search: int = 0,
 ) -> Solver:
     """A solver with a model that ships with mull, or from a model file: `mull.load("sudoku").solve("53..7....…")`.
 
     `precision`: fp32, int8, or auto, which is int8 where it is faster and was measured to lose nothing.
     """
-    return Solver(load_runtime(find_model(name), backend, device, precision), steps, exact)
+    return Solver(load_runtime(find_model(name), backend, device, precision), steps, exact, search)

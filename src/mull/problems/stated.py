@@ -139,6 +139,11 @@ class Stated(Problem):
     def given_values(self, instance: Instance) -> IntArray:
         return instance.inputs.astype(np.int64) - 1
 
+    def assume(self, instance: Instance, variable: int, value: int) -> Instance:
+        tokens = instance.inputs.copy()
+        tokens[variable] = value + 1
+        return Instance(tokens, given=tokens > 0, solution=instance.solution)
+
     def right(self, batch: NumpyBatch, answers_BV: IntArray) -> BoolArray:
         return super().right(batch, answers_BV) if self.one_solution else self.check(batch.inputs, answers_BV)
 

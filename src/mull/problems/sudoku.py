@@ -75,6 +75,11 @@ class Sudoku(Problem):
     def given_values(self, instance: Instance) -> IntArray:
         return instance.inputs.astype(np.int64) - 1
 
+    def assume(self, instance: Instance, variable: int, value: int) -> Instance:
+        tokens = instance.inputs.copy()
+        tokens[variable] = value + 1
+        return self._instance(tokens, instance.solution)
+
     def symmetries(self) -> Symmetries:
         """Permute bands, rows in a band, stacks, columns in a stack; transpose; relabel the digits."""
         cells, box = self.variables().index, self.box
