@@ -80,9 +80,9 @@ class OnnxRuntime(Runtime):
         start, step = (complete(members[name], tensors) for name in ("start.onnx", "step.onnx"))
         self.card, self.problem = card, card.problem
         self.batch, self.workers = 8, usable_cores() if threads == 1 else 1
-        self._step = _session(step, threads, {"state"}, {"next_state", "logits"})
+        self._step = session(step, threads, {"state"}, {"next_state", "logits"})
         self._uses_context = any(node.name == "context" for node in self._step.get_inputs())
-        self._start = _session(start, threads, {"inputs"}, {"state", "context"} if self._uses_context else {"state"})
+        self._start = session(start, threads, {"inputs"}, {"state", "context"} if self._uses_context else {"state"})
         self._tells_given = any(node.name == "given" for node in self._start.get_outputs())
         kind = self._start.get_inputs()[0].type
         self._dtype: type[np.generic] = np.int64 if kind == "tensor(int64)" else np.float32
@@ -177,7 +177,8 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
+def session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
+    """A graph in onnxruntime, with some inputs and outputs that it must have."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
