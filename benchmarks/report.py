@@ -335,8 +335,8 @@ def photos_short() -> str:
     got = result("photos")["summary"]
     parts = [f"{row['right']} of {row['photos']} {name}" for name, row in got.items() if name != "all"]
     return (
-        f"Of {got['all']['photos']} labelled photographs, {got['all']['found']} boards were found and {got['all']['right']} read without a "
-        f"mistake ({' and '.join(parts)} photographs; the reader was trained on none of them)."
+        f"Of {got['all']['photos']} labelled photographs, {got['all']['found']} boards were found and "
+        f"{got['all']['right']} read without a mistake ({' and '.join(parts)} photographs; the reader was trained on none of them)."
     )
 
 

@@ -141,7 +141,9 @@ def _rule(sheet: NDArray[np.float32], margin: int, rng: np.random.Generator) -> 
 
 
 def _specks(sheet: NDArray[np.float32], rng: np.random.Generator) -> None:
-    """Dots, scratches and faint stains."""
+    """Dots, scratches, and on some boards soft stains and creases."""
+    if rng.random() < 0.5:
+        _stain(sheet, rng)
     for _ in range(rng.poisson(4)):
         x, y = (int(value) for value in rng.integers(0, len(sheet), 2))
         tone = float(rng.uniform(0.4, 0.95)) * float(sheet[y, x])
@@ -150,6 +152,20 @@ def _specks(sheet: NDArray[np.float32], rng: np.random.Generator) -> None:
         else:
             dx, dy = (int(value) for value in rng.normal(0, 12, 2))
             cv2.line(sheet, (x, y), (x + dx, y + dy), tone, int(rng.integers(1, 3)))
+
+
+def _stain(sheet: NDArray[np.float32], rng: np.random.Generator) -> None:
+    """Smudges about as large as digits, and creases across the board: darker, a few lighter, and always soft."""
+    ground = np.zeros_like(sheet)
+    for _ in range(rng.poisson(8)):
+        length = rng.uniform(0, 0.8) * CELL if rng.random() < 0.85 else rng.uniform(1, 6) * CELL
+        angle = rng.uniform(0, 2 * np.pi)
+        bend = np.cumsum(np.concatenate([[0.0], rng.normal(0, 0.4, 3)]))
+        steps = np.stack([np.cos(angle + bend), np.sin(angle + bend)], axis=-1) * length / 4
+        path = rng.uniform(0, len(sheet), 2) + np.concatenate([[[0.0, 0.0]], np.cumsum(steps, axis=0)])
+        depth = float(rng.uniform(0.05, 0.4)) * (1 if rng.random() < 0.8 else -0.4)
+        cv2.polylines(ground, [path.round().astype(np.int32)], False, depth, int(rng.integers(3, 16)))
+    sheet *= 1 - cv2.GaussianBlur(ground, (0, 0), float(rng.uniform(1.5, 5)))
 
 
 def worsen(image: Grey, cell: float, rng: np.random.Generator, amount: float = 1.0) -> Grey:
