@@ -336,7 +336,8 @@ def photos_short() -> str:
     parts = [f"{row['right']} of {row['photos']} {name}" for name, row in got.items() if name != "all"]
     return (
         f"Of {got['all']['photos']} labelled photographs, {got['all']['found']} boards were found and "
-        f"{got['all']['right']} read without a mistake ({' and '.join(parts)} photographs; the reader was trained on none of them)."
+        f"{got['all']['right']} read without a mistake ({' and '.join(parts)} photographs; the reader was trained on "
+        "none of them)."
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -42,6 +41,7 @@ PACKAGES = (
 """Debian packages of the fonts that the reader that ships was trained on."""
 FOLDERS = (Path("/usr/share/fonts"),)
 FEWEST_FONTS = 20
+COMMAND = "python -m mull.photo.train"
 
 
 class Reader(nn.Module):
@@ -152,13 +152,14 @@ def main() -> None:
     model = Reader()
     fit(model, images, labels, arguments.epochs, arguments.seed)
     share = accuracy(model, *valid)
+    origin = provenance()
     about = {
         "boards": str(arguments.boards),
         "epochs": str(arguments.epochs),
         "seed": str(arguments.seed),
         "fonts": " ".join(Path(font).name for font in seen),
         "validation": f"{share:.5f} of {len(valid[1])} rendered cells in {len(held_out)} other fonts",
-        "provenance": json.dumps({**provenance(), "command": " ".join(["python -m mull.photo.train", *sys.argv[1:]])}),
+        "provenance": json.dumps({**origin, "command": origin["command"].replace("train.py", COMMAND, 1)}),
     }
     write_reader(model, arguments.out, about)
     parameters = sum(p.numel() for p in model.parameters())
