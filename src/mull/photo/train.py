@@ -41,6 +41,8 @@ PACKAGES = (
 """Debian packages of the fonts that the reader that ships was trained on."""
 FOLDERS = (Path("/usr/share/fonts"),)
 FEWEST_FONTS = 20
+IGNORED, NO_DIGIT = -2, -1
+"""Labels of cells that teach nothing, and of those of which no value is to be likelier than another."""
 COMMAND = "python -m mull.photo.train"
 
 
@@ -76,15 +78,27 @@ class _Whole(nn.Module):
         return logits
 
 
-def make_cells(fonts: list[Font], boards: int, seed: int, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Cells (N, 32, 32) in steps of 1/160 of full ink, and what they show."""
+def make_cells(
+    fonts: list[Font], boards: int, seed: int, name: str, turned: bool = False
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Cells (N, 32, 32) in steps of 1/160 of full ink, and what they show; if `turned`, every eighth board lies askew."""
     images, labels = [], []
     for board in range(boards):
         rng = stream(seed, name, board)
         tokens = random_tokens(rng)
-        images.append((160 * cut_cells(flattened(tokens, fonts, rng, PIXELS))).astype(np.uint8))
+        cells = (160 * cut_cells(flattened(tokens, fonts, rng, PIXELS))).astype(np.uint8)
+        if turned and board % 8 == 7:
+            turns = int(rng.integers(1, 4))
+            cells, tokens = np.rot90(cells, turns, (1, 2)), _turned(tokens, turns)
+        images.append(cells)
         labels.append(tokens)
     return np.concatenate(images), np.concatenate(labels)
+
+
+def _turned(tokens: NDArray[np.int64], turns: int) -> NDArray[np.int64]:
+    """What cells show after quarter turns. The reader has to doubt digits that lie, to tell which side is up."""
+    lying = np.isin(tokens, (3, 4, 7)) if turns == 2 else tokens > 0
+    return np.where(lying, NO_DIGIT, np.where(tokens > 0, IGNORED, 0))
 
 
 def as_input(images: NDArray[np.uint8]) -> Tensor:
@@ -99,7 +113,8 @@ def fit(
     updates = epochs * (len(images) // batch)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, total_steps=updates)
-    targets = torch.from_numpy(labels)
+    table = torch.cat([torch.eye(SIDE + 1), torch.zeros(1, SIDE + 1), torch.full((1, SIDE + 1), 1 / (SIDE + 1))])
+    targets = table[torch.from_numpy(labels)]  # rows IGNORED and NO_DIGIT are the last two
     for epoch in range(epochs):
         model.train()
         order, total = stream(seed, "order", epoch).permutation(len(images)), 0.0
@@ -146,7 +161,7 @@ def main() -> None:
     held_out, seen = fonts[::10], [font for place, font in enumerate(fonts) if place % 10]
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)  # with another number, sums are rounded in another order
-    images, labels = make_cells(seen, arguments.boards, arguments.seed, "photo train")
+    images, labels = make_cells(seen, arguments.boards, arguments.seed, "photo train", turned=True)
     valid = make_cells(held_out, max(arguments.boards // 20, 2), arguments.seed, "photo valid")
     print(f"{len(seen)} fonts, {len(images):,} cells in {time.perf_counter() - began:.0f} s", flush=True)
     model = Reader()
