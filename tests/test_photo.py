@@ -51,7 +51,7 @@ def certain(puzzle: str) -> np.ndarray:
     return np.full((81, 10), 1e-6, np.float32) + np.eye(10, dtype=np.float32)[tokens(puzzle)]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(5))
 def test_rendered_photographs_are_read_exactly(seed: int) -> None:
     puzzle = PUZZLES[seed % len(PUZZLES)]
     image, corners = picture(seed, puzzle)
@@ -74,9 +74,10 @@ def test_a_photograph_may_lie_on_its_side(turns: int) -> None:
 
 def test_a_photograph_may_have_colours_and_come_from_a_file(tmp_path: Path) -> None:
     image, _ = picture(2)
-    path = tmp_path / "board.png"
-    Image.fromarray(np.repeat(image[:, :, None], 3, axis=2)).save(path)
-    assert photo.read(path).givens == photo.read(np.repeat(image[:, :, None], 3, axis=2)).givens == PUZZLES[0]
+    colours = np.repeat(image[:, :, None], 3, axis=2)
+    Image.fromarray(colours).save(tmp_path / "board.png")
+    from_file = photo.read(tmp_path / "board.png", mend=False)
+    assert from_file.givens == photo.read(colours).givens == PUZZLES[0] and from_file.solutions is None
 
 
 def test_a_camera_that_was_held_sideways_says_so(tmp_path: Path) -> None:
@@ -199,6 +200,8 @@ def test_rendering_is_deterministic_and_the_network_learns() -> None:
     again, _ = train.make_cells(fonts(), 3, 0, "photo test")
     np.testing.assert_array_equal(images, again)
     assert images.shape == (243, 32, 32) and set(labels.tolist()) == set(range(10))
+    labels[:9] = train.NO_DIGIT
+    labels[9:12] = train.IGNORED
     torch.manual_seed(0)
     model = train.Reader()
     before = train.accuracy(model, images, labels)

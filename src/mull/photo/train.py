@@ -81,7 +81,7 @@ class _Whole(nn.Module):
 def make_cells(
     fonts: list[Font], boards: int, seed: int, name: str, turned: bool = False
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Cells (N, 32, 32) in steps of 1/160 of full ink, and what they show; if `turned`, every eighth board lies askew."""
+    """Cells (N, 32, 32) in steps of 1/160 of ink, and what they show; if `turned`, every eighth board lies askew."""
     images, labels = [], []
     for board in range(boards):
         rng = stream(seed, name, board)
