@@ -60,7 +60,7 @@ def print_photo(solver: Solver, file: str, as_json: bool) -> bool:
         return answer.verified
     print(boards(solver.problem, answer))
     if reading.changes:
-        print("\nas first read, it had not exactly one solution; the likeliest reading that has one differs in")
+        print("\nas first read, there was not exactly one solution; the likeliest reading that has one differs in")
         print("\n".join(f"  {change}" for change in reading.changes))
     doubtful = [cell for cell in range(len(values)) if reading.certainty[cell] < DOUBTFUL]
     if doubtful and not reading.changes:

@@ -29,7 +29,7 @@ SMALLEST = 90
 """Pixels of the shorter side: with fewer, no digit can be read."""
 SMALLEST_SHARE = 0.03
 """Of the image's area; a smaller outline is no board."""
-GOOD, ENOUGH = 0.6, 0.35
+GOOD, ENOUGH = 0.6, 0.45
 """Grid scores: above the first no further candidates are looked for, below the second nothing was found."""
 
 Points = NDArray[np.float32]
