@@ -326,7 +326,11 @@ def photos() -> str:
         lines.append("| " + " | ".join([*cells, f"{row['seconds_median']:.2f} s"]) + " |")
     failed = [row for row in got["photos"] if not row["found"] or row["cells_wrong"]]
     what = [f"`{row['file']}` ({row['part']}): {_failure(row)}" for row in failed]
-    about = f"One core of: {got['provenance']['hardware']}. Not right: {'; '.join(what) or 'none'}."
+    mended = [f"`{row['file']}` ({', '.join(row['repaired'])})" for row in got["photos"] if row.get("repaired")]
+    about = (
+        f"Wall time, {got['provenance']['hardware']}, with other work on them. Not right: {'; '.join(what) or 'none'}. "
+        f"Repaired: {'; '.join(mended) or 'none'}."
+    )
     return "\n".join([*lines, "", about])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -69,7 +68,7 @@ def test_a_photograph_may_lie_on_its_side(turns: int) -> None:
     upright, turned = photo.read(image), photo.read(np.ascontiguousarray(np.rot90(image, turns)))
     assert upright.givens == turned.givens == PUZZLES[0]
     assert turned.flat.shape == upright.flat.shape
-    assert np.abs(turned.flat.astype(int) - upright.flat).mean() < 5
+    assert np.corrcoef(turned.flat.ravel(), upright.flat.ravel())[0, 1] > 0.8
 
 
 def test_a_photograph_may_have_colours_and_come_from_a_file(tmp_path: Path) -> None:
@@ -230,11 +229,16 @@ def test_training_writes_what_onnxruntime_reads(tmp_path: Path, monkeypatch: pyt
     np.testing.assert_allclose(got, wanted, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["image1003.jpg", "image1045.jpg", "image209.jpg", "image73.jpg"])
-def test_real_photographs(name: str, external_data: Path) -> None:
+@pytest.mark.parametrize("name", ["image1003.jpg", "image1024.jpg", "image209.jpg", "image73.jpg"])
+def test_real_photographs(name: str, external_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = external_data / "photos"
     if not (folder / name).is_file():
         pytest.skip("MULL_DATA has no photographs")
-    with (folder / "labels.csv").open(newline="") as file:
-        puzzle = {row["file"]: row["puzzle"] for row in csv.DictReader(file)}[name]
-    assert photo.read(folder / name).givens == puzzle
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import photos
+
+    rows = {row["file"]: row for row in photos.labels(folder)}
+    got = photos.measure(folder, rows[name])
+    assert got["part"] == "development" and set(photos.DEVELOPMENT) == set(sorted(rows)[::4])
+    assert got["found"] and got["cells_wrong"] == got["digits_wrong"] == 0, got
+    assert photos.summary([got])["right"] == 1
