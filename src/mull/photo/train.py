@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -137,12 +138,14 @@ def accuracy(model: Reader, images: NDArray[np.uint8], labels: NDArray[np.int64]
     return float((np.concatenate(right) == labels).mean())
 
 
-def write_reader(model: Reader, out: Path, about: dict[str, str]) -> None:
+def write_reader(model: Reader, out: Path, about: dict[str, Any]) -> None:
     """The graph, and the weights beside it with where they came from."""
     tensors = {name: tensor for name, tensor in model.state_dict().items() if tensor.dtype == torch.float32}
     example = torch.rand(2, 1, PIXELS, PIXELS)
     write_bytes(out / GRAPH.name, graph_of(_Whole(model.eval()), {"cells": example}, ["logits"]))
-    write_bytes(out / WEIGHTS.name, save_bytes(tensors, about))
+    write_bytes(
+        out / WEIGHTS.name, save_bytes(tensors, {"about": json.dumps(about, sort_keys=True)})
+    )  # several keys would have no fixed order
 
 
 def main() -> None:
@@ -169,12 +172,12 @@ def main() -> None:
     share = accuracy(model, *valid)
     origin = provenance()
     about = {
-        "boards": str(arguments.boards),
-        "epochs": str(arguments.epochs),
-        "seed": str(arguments.seed),
-        "fonts": " ".join(Path(font).name for font in seen),
+        "boards": arguments.boards,
+        "epochs": arguments.epochs,
+        "seed": arguments.seed,
+        "fonts": [Path(font).name for font in seen],
         "validation": f"{share:.5f} of {len(valid[1])} rendered cells in {len(held_out)} other fonts",
-        "provenance": json.dumps({**origin, "command": origin["command"].replace("train.py", COMMAND, 1)}),
+        "provenance": {**origin, "command": origin["command"].replace("train.py", COMMAND, 1)},
     }
     write_reader(model, arguments.out, about)
     parameters = sum(p.numel() for p in model.parameters())
