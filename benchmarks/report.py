@@ -14,6 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import report_cpu
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,6 +27,7 @@ PAGES = (
     ROOT / "docs" / "own_problem.md",
     ROOT / "docs" / "losses.md",
     ROOT / "docs" / "performance.md",
+    ROOT / "docs" / "photo.md",
     *sorted((ROOT / "docs" / "problems").glob("*.md")),
 )
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
@@ -53,6 +57,10 @@ EXAMPLES = {
     "mnist-mapping": "mnist_test",
 }
 """Models to draw at work, each on the first instance of a test set; of SP4, the first with the longest path."""
+
+
+PHOTOGRAPHED = "530070000600195000098000060800060003400803001700020006060000280000419005000080079"
+"""The board in the picture of how photographs are read."""
 
 
 PAPER_EPOCH = {
@@ -308,6 +316,46 @@ def binairo() -> str:
     )
 
 
+def photos() -> str:
+    """How many of the labelled photographs are read without a mistake, and what fails."""
+    got = result("photos")
+    lines = [
+        "| photographs | | board found | all cells right | all cells right before any repair | median time |",
+        "|---" * 6 + "|",
+    ]
+    for name, row in got["summary"].items():
+        share = f"{row['right']} (**{100 * row['right'] / row['photos']:.1f} %**)"
+        cells = [name, str(row["photos"]), str(row["found"]), share, str(row["right_as_read"])]
+        lines.append("| " + " | ".join([*cells, f"{row['seconds_median']:.2f} s"]) + " |")
+    failed = [row for row in got["photos"] if not row["found"] or row["cells_wrong"]]
+    what = [f"`{row['file']}` ({row['part']}): {_failure(row)}" for row in failed]
+    mended = [f"`{row['file']}` ({', '.join(row['repaired'])})" for row in got["photos"] if row.get("repaired")]
+    about = (
+        f"Wall time, {got['provenance']['hardware']}, with other work on them. Not right: {'; '.join(what) or 'none'}. "
+        f"Repaired: {'; '.join(mended) or 'none'}."
+    )
+    return "\n".join([*lines, "", about])
+
+
+def photos_short() -> str:
+    """The same in a sentence."""
+    got = result("photos")["summary"]
+    parts = [f"{row['right']} of {row['photos']} {name}" for name, row in got.items() if name != "all"]
+    return (
+        f"Of {got['all']['photos']} labelled photographs, {got['all']['found']} boards were found and "
+        f"{got['all']['right']} read without a mistake ({' and '.join(parts)} photographs; the reader was trained on "
+        "none of them)."
+    )
+
+
+def _failure(row: dict[str, Any]) -> str:
+    if not row["found"]:
+        return str(row.get("error", f"another place, {row.get('corner_error_cells')} cells off"))
+    return (
+        f"{row['cells_wrong']} of 81 cells wrong ({', '.join(row['mistakes'][:3])}{', ...' * (row['cells_wrong'] > 3)})"
+    )
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "rrn-accuracy": rrn_accuracy,
     "by-givens": by_givens,
@@ -327,6 +375,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "cpu-training": lambda: report_cpu.training(result("cpu_speed")),
     "cpu-processes": lambda: report_cpu.processes(result("cpu_speed")),
     "generator-rates": lambda: report_cpu.generator_rates(result("cpu_speed")),
+    "photos": photos,
+    "photos-short": photos_short,
 }
 
 
@@ -339,7 +389,7 @@ def draw() -> None:
     """The figures of the docs."""
     import mull
     from mull.data import sets
-    from mull.plots import accuracy_by_steps, learning_curve, recurrences
+    from mull.plots import accuracy_by_steps, learning_curve, photograph, recurrences
     from mull.problem import Instance
 
     images = ROOT / "docs" / "images"
@@ -351,6 +401,16 @@ def draw() -> None:
         row = int(batch.solution.sum(axis=1).argmax()) if data == "sp4_test" else 0
         puzzle = solver.problem.write(Instance(batch.inputs[row], batch.given[row]))
         recurrences(solver, puzzle, images / f"{model.replace('-', '_')}.png")
+    photograph(mull.load("sudoku"), rendered_photograph(), images / "photo.png")
+
+
+def rendered_photograph() -> NDArray[np.uint8]:
+    """A board as a camera might see it; no camera was there."""
+    from mull.data.streams import stream
+    from mull.photo import render
+
+    tokens = np.array(list(map(int, PHOTOGRAPHED)))
+    return render.photograph(tokens, "", stream(0, "photograph", 3), amount=0.8, width=720, height=720)[0]
 
 
 def main() -> int:

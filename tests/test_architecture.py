@@ -27,10 +27,11 @@ ORDER = [
         "runtime",
     ),
     *("pool", "search", "provenance", "evaluate", "trainer", "train", "progress", "export"),
-    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
+    *("count", "photo", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
     *("cli", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
+HEAVY |= {"cv2"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]
 LIGHT += ["mull.graphs", "mull.processor", "mull.pool", "mull.solve", "mull.puzzle_files", "mull.terminal", "mull.cli"]
 
@@ -111,3 +112,9 @@ def test_nothing_heavy_is_imported_to_solve(module: str) -> None:
     by = loaded_by(module)
     heavy = {f"{asker} imports {name}" for name, asker in by.items() if name.split(".")[0] in HEAVY}
     assert not heavy
+
+
+@pytest.mark.parametrize("module", ["mull.photo", "mull.photo.find", "mull.photo.reader", "mull.photo.repair"])
+def test_photographs_are_read_with_opencv_alone(module: str) -> None:
+    heavy = HEAVY - {"cv2"} if module in ("mull.photo.find", "mull.photo.reader") else HEAVY
+    assert not {name for name in loaded_by(module) if name.split(".")[0] in heavy}

@@ -25,6 +25,7 @@ HEAVY = (
     "rich",
     "scipy",
     "PIL",
+    "cv2",
     "http",
 )
 BLOCKER = f"""

@@ -19,7 +19,7 @@ from mull.errors import UserError
 if TYPE_CHECKING:
     from mull.problem import Problem
 
-EXTRAS = {"cpmpy": "exact", "ortools": "exact"}
+EXTRAS = {"cpmpy": "exact", "ortools": "exact", "cv2": "photo"}
 """Which extra brings a missing module; the others come with `train`."""
 
 PUZZLE = "One line of text; how problems write theirs is below."
@@ -135,6 +135,10 @@ def solve(
             help="One puzzle a line, a CSV, or JSON lines; - for standard input.",
         ),
     ] = None,
+    photo: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Read a printed 9x9 Sudoku off a photograph (needs mull[photo])."),
+    ] = None,
     model: Model = "sudoku",
     steps: Steps = None,
     search: Annotated[
@@ -153,14 +157,18 @@ def solve(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # unused here, and starting its threads takes 50 ms
     from mull.puzzle_files import all_puzzles
     from mull.solve import load
-    from mull.terminal import print_answers
+    from mull.terminal import print_answers, print_photo
 
-    if not puzzles and file is None:
-        raise UserError("give a puzzle, or a file with -f FILE")
+    if photo is not None and (puzzles or file is not None):
+        raise UserError("give either a photograph or puzzles, not both")
+    if not puzzles and file is None and photo is None:
+        raise UserError("give a puzzle, a file with -f FILE, or a photograph with --photo FILE")
     _own(problem)
     solver = load(
         model, steps=steps, exact=exact, search=search, precision=cast(Any, precision)
     )  # load knows which there are
+    if photo is not None:
+        return 0 if print_photo(solver, photo, as_json) else 1
     with closing(all_puzzles(puzzles or [], file)) as wanted:
         return 0 if print_answers(solver, wanted, as_json) else 1
 

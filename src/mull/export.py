@@ -60,8 +60,8 @@ def members(model: RecurrentTransformer, problem: Problem) -> dict[str, bytes]:
     state, context = (tensor.detach().clone() for tensor in model.start(inputs))  # one tensor twice would be one input
     outputs = ["state", "context"] + ["given"] * (model.given is not None)
     return {
-        "start.onnx": _graph(_Start(model), {"inputs": inputs}, outputs),
-        "step.onnx": _graph(_Step(model), {"state": state, "context": context}, ["next_state", "logits"]),
+        "start.onnx": graph_of(_Start(model), {"inputs": inputs}, outputs),
+        "step.onnx": graph_of(_Step(model), {"state": state, "context": context}, ["next_state", "logits"]),
         "weights.safetensors": save_bytes({name: tensor.contiguous() for name, tensor in model.state_dict().items()}),
     }
 
@@ -157,8 +157,8 @@ def _read_scores(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path} is not what mull eval --json writes") from error
 
 
-def _graph(module: _Start | _Step, inputs: dict[str, Tensor], outputs: list[str]) -> bytes:
-    """Export one graph with a free batch axis; it names the model's parameters and does not hold them."""
+def graph_of(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str]) -> bytes:
+    """One graph of a module around `module.model`, with a free batch axis: it names the model's parameters only."""
     batch = torch.export.Dim("batch", min=1, max=2**20)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that we do not need
     with warnings.catch_warnings():
@@ -176,7 +176,7 @@ def _graph(module: _Start | _Step, inputs: dict[str, Tensor], outputs: list[str]
         if program is None:
             raise RuntimeError("the exporter returned no program")
         graph = program.model.graph
-        for name in module.model.state_dict():
+        for name in module.get_submodule("model").state_dict():
             parameter = graph.initializers.pop(f"model.{name}", None)
             if parameter is not None:  # an input while the graph is optimised: nothing may be folded into its value
                 parameter.name, parameter.const_value = name, None

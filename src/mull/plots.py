@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mull.constraints import IntArray
 from mull.files import atomic_path
@@ -62,6 +63,31 @@ def drawing(problem: Problem, instance: Instance, path: Path, values: IntArray |
     """Draw one picture: an answer (V,), or, without one, the puzzle."""
     picture = problem.picture(instance, problem.given_values(instance) if values is None else values)
     _save(_panels([picture], [], 1, max(WIDTH / 2, 1.4 * LEGIBLE * picture.width)), path)
+
+
+def photograph(solver: Solver, grey: NDArray[np.uint8], path: Path) -> None:
+    """Draw the way from a square photograph to the answer: where the board is, flattened, as it was read, solved."""
+    from mull.photo import read
+
+    reading, problem = read(grey), solver.problem
+    instance, answer = problem.parse(reading.givens), solver.solve(reading.givens)
+    side = problem.variables().count ** 0.5
+    outline = [(float(x), float(y)) for x, y in side / len(grey) * reading.corners]
+    found = (_sheet(grey, side), Line((*outline, outline[0]), 0.12, "model"))
+    pictures = [
+        Picture(side, side, found),
+        Picture(side, side, (_sheet(reading.flat, side),)),
+        problem.picture(instance, problem.given_values(instance), reading.certainty),
+    ]
+    titles = ["found", "flattened", f"{int(instance.given.sum())} givens read"]
+    if answer.values is not None:
+        pictures.append(problem.picture(instance, answer.values))
+        titles.append("solved" + " – verified" * answer.verified)
+    _save(_panels(pictures, titles, len(pictures), WIDTH), path)
+
+
+def _sheet(grey: NDArray[np.uint8], side: float) -> Pixels:
+    return Pixels(0, 0, side, side, 255 - grey)
 
 
 def moments(last: int, count: int) -> list[int]:

@@ -133,9 +133,9 @@ class OnnxRuntime(Runtime):
         start, step = (complete(members[name], tensors) for name in names)
         self.card, self.problem = card, card.problem
         self.batch, self.workers = 8, usable_cores() if threads == 1 else 1
-        self._step = _session(step, threads, {"state"}, {"next_state", "logits"})
+        self._step = session(step, threads, {"state"}, {"next_state", "logits"})
         self._uses_context = any(node.name == "context" for node in self._step.get_inputs())
-        self._start = _session(start, threads, {"inputs"}, {"state", "context"} if self._uses_context else {"state"})
+        self._start = session(start, threads, {"inputs"}, {"state", "context"} if self._uses_context else {"state"})
         self._tells_given = any(node.name == "given" for node in self._start.get_outputs())
         kind = self._start.get_inputs()[0].type
         self._dtype: type[np.generic] = np.int64 if kind == "tensor(int64)" else np.float32
@@ -265,10 +265,11 @@ def load_session(graph: bytes, threads: int = 1) -> Any:
         raise CorruptFile("the model file's graphs cannot be loaded") from error
 
 
-def _session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
-    session = load_session(graph, threads)
-    missing = inputs - {node.name for node in session.get_inputs()}
-    missing |= outputs - {node.name for node in session.get_outputs()}
+def session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
+    """A graph in onnxruntime, with some inputs and outputs that it must have."""
+    made = load_session(graph, threads)
+    missing = inputs - {node.name for node in made.get_inputs()}
+    missing |= outputs - {node.name for node in made.get_outputs()}
     if missing:
         raise CorruptFile(f"the model file's graphs lack {', '.join(sorted(missing))}")
-    return session
+    return made

@@ -12,8 +12,13 @@ from itertools import chain, islice
 from typing import Any
 
 from mull.constraints import UNKNOWN, IntArray
+from mull.errors import InvalidInput
 from mull.problem import Images, Instance, NumpyBatch, Problem
+from mull.problems.sudoku import Sudoku
 from mull.solve import Answer, Puzzle, Solver
+
+DOUBTFUL = 0.9
+"""Cells of a photograph that were read with less certainty are named."""
 
 
 def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> bool:
@@ -33,6 +38,43 @@ def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> b
         seconds = time.perf_counter() - began
         print(f"{verified} of {total} solved and verified in {seconds:.1f} s, {total / seconds:.0f}/s", file=sys.stderr)
     return verified == total
+
+
+def print_photo(solver: Solver, file: str, as_json: bool) -> bool:
+    """Read a photograph, solve what was read, and print both; whether the answer is verified."""
+    if not isinstance(solver.problem, Sudoku) or solver.problem.side != 9:
+        raise InvalidInput(f"a photograph shows a 9x9 Sudoku; the model is for {solver.problem.name}")
+    from mull.photo import read
+
+    reading = read(file)
+    answer = solver.solve(reading.givens) if not _contradiction(solver.problem, reading.givens) else None
+    if answer is None:
+        note = f"contradicts itself as read: {_contradiction(solver.problem, reading.givens)}"
+        answer = Answer(reading.givens, None, False, 0, "none", 0.0, note)
+    values = solver.problem.given_values(solver.problem.parse(reading.givens))
+    answer = replace(answer, givens=reading.givens, given_values=values)
+    if as_json:
+        certainty = [round(float(share), 4) for share in reading.certainty]
+        changes = [str(change) for change in reading.changes]
+        print(json.dumps({"photo": file, **json.loads(json_line(answer)), "changes": changes, "certainty": certainty}))
+        return answer.verified
+    print(boards(solver.problem, answer))
+    if reading.changes:
+        print("\nas first read, there was not exactly one solution; the likeliest reading that has one differs in")
+        print("\n".join(f"  {change}" for change in reading.changes))
+    doubtful = [cell for cell in range(len(values)) if reading.certainty[cell] < DOUBTFUL]
+    if doubtful and not reading.changes:
+        places = ", ".join(f"row {cell // 9 + 1} column {cell % 9 + 1}" for cell in doubtful[:8])
+        print(f"\nread with doubt: {places}" + ", ..." * (len(doubtful) > 8))
+    if not answer.verified or reading.changes or doubtful:
+        print(f"if a digit was misread, correct it: mull solve {reading.givens}")
+    return answer.verified
+
+
+def _contradiction(problem: Problem, puzzle: str) -> str:
+    """What rule a puzzle's givens break, or nothing."""
+    instance = problem.parse(puzzle)
+    return ", ".join(label for label, _ in problem.conflicts(instance.inputs, problem.given_values(instance))[:3])
 
 
 def boards(problem: Problem, answer: Answer) -> str:
