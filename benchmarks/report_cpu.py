@@ -72,7 +72,7 @@ def training(got: dict[str, Any]) -> str:
 
 def processes(got: dict[str, Any]) -> str:
     """One process and two."""
-    found = got["training"]["processes"]
+    found = got["processes"]
     one, two = (found["puzzles_per_s"][count] for count in ("1", "2"))
     return (
         f"`torchrun` with one process and with two, a thread each, {found['updates']} updates of `sudoku-4x4` in "

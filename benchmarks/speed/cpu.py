@@ -168,23 +168,33 @@ def solving(sizes: Sizes) -> dict[str, Any]:
     }
 
 
+PARTS: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "solving": lambda quick: solving(QUICK if quick else Sizes()),
+    "generators": lambda quick: generate.rates(["sudoku", "nonogram"], 0.1) if quick else generate.rates(),
+    "training": cpu_training.updates_and_learning,
+    "processes": cpu_training.processes,
+}
+"""What can be measured alone, since an idle machine is hard to find for long; a ratio is always from one part."""
+
+
 def main() -> None:
     """Measure and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few puzzles only")
+    parser.add_argument("--parts", default=",".join(PARTS), help="what to measure; the file keeps its other parts")
     parser.add_argument("--out", type=Path, default=RESULTS / "cpu_speed.json")
     arguments = parser.parse_args()
     machine = {"cores": usable_cores(), "int8": has_int8_products(), "bf16": has_bf16_products()}
-    result = {
-        "kind": "cpu_speed",
-        "provenance": provenance(),
-        "machine": {**machine, "load_before": os.getloadavg()[0]},
-        "solving": solving(QUICK if arguments.quick else Sizes()),
-        "generators": generate.rates(["sudoku", "nonogram"], 0.1) if arguments.quick else generate.rates(),
-        "training": cpu_training.measure(arguments.quick),
-    }
-    write_text(arguments.out, json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    result: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    result |= {"kind": "cpu_speed", "provenance": provenance(), "machine": machine}
+    for name in arguments.parts.split(","):
+        load = os.getloadavg()[0]
+        found = PARTS[name](arguments.quick)
+        result[name] = found
+        about = {"commit": provenance()["commit"], "load_before": load, "load_after": os.getloadavg()[0]}
+        result.setdefault("parts", {})[name] = about
+        write_text(arguments.out, json.dumps(result, indent=1) + "\n")
+        print(json.dumps({name: found}, indent=1), flush=True)
 
 
 if __name__ == "__main__":
