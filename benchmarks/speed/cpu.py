@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -51,11 +52,11 @@ class Sizes:
     """How much to measure."""
 
     rounds: int = 7
-    boards: int = 64
+    boards: int = 32
     """For a fixed number of recurrences."""
-    puzzles: int = 2_000
+    puzzles: int = 1_000
     """With early exit."""
-    naive_batches: tuple[int, ...] = (8, 16, 64)
+    naive_batches: tuple[int, ...] = (8, 32)
 
 
 QUICK = Sizes(rounds=1, boards=2, puzzles=16, naive_batches=(2,))
@@ -81,16 +82,22 @@ def cold(rounds: int) -> dict[str, Any]:
         "mull": [sys.executable, "-m", "mull", "solve", PUZZLE],
         "python": [sys.executable, "-c", "pass"],
     }
-    taken: dict[str, list[float]] = {name: [] for name in commands}
+    taken: dict[str, list[Time]] = {name: [] for name in commands}
     for turn in range(rounds + 1):
         for name, command in commands.items():
-            began = time.perf_counter()
+            began, before = time.perf_counter(), processor_of_children()
             subprocess.run(command, check=True, capture_output=True)
             if turn:  # the first compiles bytecode and fills the file cache
-                taken[name].append(time.perf_counter() - began)
-    seconds = {name: {"best": min(row), "median": statistics.median(row)} for name, row in taken.items()}
-    ratio = {key: seconds["naive"][key] / seconds["mull"][key] for key in ("best", "median")}
-    return {"seconds": seconds, "ratio": ratio}
+                taken[name].append(Time(time.perf_counter() - began, processor_of_children() - before))
+    found = {name: Time(min(t.wall for t in row), min(t.processor for t in row)) for name, row in taken.items()}
+    median = {name: statistics.median(t.wall for t in row) for name, row in taken.items()}
+    return {"seconds": times(found), "median_seconds": median, "ratio": ratios(found, ["naive"])["mull"]}
+
+
+def processor_of_children() -> float:
+    """Processor time of all processes that this one started and that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def naive_task(model: naive.Naive, inputs: torch.Tensor, threads: int, batch: int) -> Callable[[], object]:
