@@ -44,9 +44,10 @@ def test_the_speed_script_runs(root: Path, tmp_path: Path, external_data: Path) 
 def test_the_cpu_speed_script_runs(root: Path, tmp_path: Path, external_data: Path) -> None:
     out = tmp_path / "speed.json"
     command = [sys.executable, "benchmarks/speed/cpu.py", "--quick", "--out", str(out)]
-    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    for parts in ("solving", "generators,training"):  # the tests of training have two processes
+        subprocess.run([*command, "--parts", parts], cwd=root, check=True, capture_output=True)
     found = json.loads(out.read_text())
-    assert found["solving"]["cold"]["ratio"]["best"] > 1
+    assert found["solving"]["cold"]["ratio"]["wall"] > 1
     assert all(rate > 0 for rate in found["generators"].values())
     assert found["training"]["updates"]["ratio"]["processor"] > 0
 

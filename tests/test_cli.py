@@ -66,6 +66,12 @@ def test_several_puzzles(run) -> None:
     assert error[0].startswith("3 of 3 solved and verified")
 
 
+def test_precision(run) -> None:
+    assert run("--precision", "fp32", puzzle(2))[0] == 0
+    assert "no int8 graph" in complaint(run("--precision", "int8", puzzle(2)))
+    assert "use auto, fp32 or int8" in complaint(run("--precision", "int4", puzzle(2)))
+
+
 def test_unverified_is_exit_1(run) -> None:
     code, out, _ = run("--no-exact", puzzle(3, OTHER))
     assert code == 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -51,11 +52,11 @@ class Sizes:
     """How much to measure."""
 
     rounds: int = 7
-    boards: int = 64
+    boards: int = 32
     """For a fixed number of recurrences."""
-    puzzles: int = 2_000
+    puzzles: int = 1_000
     """With early exit."""
-    naive_batches: tuple[int, ...] = (8, 16, 64)
+    naive_batches: tuple[int, ...] = (8, 32)
 
 
 QUICK = Sizes(rounds=1, boards=2, puzzles=16, naive_batches=(2,))
@@ -81,16 +82,22 @@ def cold(rounds: int) -> dict[str, Any]:
         "mull": [sys.executable, "-m", "mull", "solve", PUZZLE],
         "python": [sys.executable, "-c", "pass"],
     }
-    taken: dict[str, list[float]] = {name: [] for name in commands}
+    taken: dict[str, list[Time]] = {name: [] for name in commands}
     for turn in range(rounds + 1):
         for name, command in commands.items():
-            began = time.perf_counter()
+            began, before = time.perf_counter(), processor_of_children()
             subprocess.run(command, check=True, capture_output=True)
             if turn:  # the first compiles bytecode and fills the file cache
-                taken[name].append(time.perf_counter() - began)
-    seconds = {name: {"best": min(row), "median": statistics.median(row)} for name, row in taken.items()}
-    ratio = {key: seconds["naive"][key] / seconds["mull"][key] for key in ("best", "median")}
-    return {"seconds": seconds, "ratio": ratio}
+                taken[name].append(Time(time.perf_counter() - began, processor_of_children() - before))
+    found = {name: Time(min(t.wall for t in row), min(t.processor for t in row)) for name, row in taken.items()}
+    median = {name: statistics.median(t.wall for t in row) for name, row in taken.items()}
+    return {"seconds": times(found), "median_seconds": median, "ratio": ratios(found, ["naive"])["mull"]}
+
+
+def processor_of_children() -> float:
+    """Processor time of all processes that this one started and that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def naive_task(model: naive.Naive, inputs: torch.Tensor, threads: int, batch: int) -> Callable[[], object]:
@@ -168,23 +175,33 @@ def solving(sizes: Sizes) -> dict[str, Any]:
     }
 
 
+PARTS: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "solving": lambda quick: solving(QUICK if quick else Sizes()),
+    "generators": lambda quick: generate.rates(["sudoku", "nonogram"], 0.1) if quick else generate.rates(),
+    "training": cpu_training.updates_and_learning,
+    "processes": cpu_training.processes,
+}
+"""What can be measured alone, since an idle machine is hard to find for long; a ratio is always from one part."""
+
+
 def main() -> None:
     """Measure and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few puzzles only")
+    parser.add_argument("--parts", default=",".join(PARTS), help="what to measure; the file keeps its other parts")
     parser.add_argument("--out", type=Path, default=RESULTS / "cpu_speed.json")
     arguments = parser.parse_args()
     machine = {"cores": usable_cores(), "int8": has_int8_products(), "bf16": has_bf16_products()}
-    result = {
-        "kind": "cpu_speed",
-        "provenance": provenance(),
-        "machine": {**machine, "load_before": os.getloadavg()[0]},
-        "solving": solving(QUICK if arguments.quick else Sizes()),
-        "generators": generate.rates(["sudoku", "nonogram"], 0.1) if arguments.quick else generate.rates(),
-        "training": cpu_training.measure(arguments.quick),
-    }
-    write_text(arguments.out, json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    result: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    result |= {"kind": "cpu_speed", "provenance": provenance(), "machine": machine}
+    for name in arguments.parts.split(","):
+        load = os.getloadavg()[0]
+        found = PARTS[name](arguments.quick)
+        result[name] = found
+        about = {"commit": provenance()["commit"], "load_before": load, "load_after": os.getloadavg()[0]}
+        result.setdefault("parts", {})[name] = about
+        write_text(arguments.out, json.dumps(result, indent=1) + "\n")
+        print(json.dumps({name: found}, indent=1), flush=True)
 
 
 if __name__ == "__main__":
