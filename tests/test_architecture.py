@@ -15,9 +15,23 @@ ORDER = [
     *("errors", "files", "fetch", "images", "constraints", "picture", "problem", "problems", "own", "data", "testing"),
     *("kernels", "models", "losses", "recipes", "checkpoint", "graphs", "hub", "runtime", "provenance"),
     *("evaluate", "trainer", "train", "progress", "export"),
-    *("count", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "fit", "listing", "cli", "__main__"),
+    *(
+        "count",
+        "exact",
+        "solve",
+        "puzzle_files",
+        "plots",
+        "terminal",
+        "scoring",
+        "fit",
+        "listing",
+        "serve",
+        "cli",
+        "__main__",
+    ),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
+HEAVY |= {"fastapi", "uvicorn", "starlette"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]
 LIGHT += ["mull.graphs", "mull.solve", "mull.puzzle_files", "mull.terminal", "mull.cli"]
 
