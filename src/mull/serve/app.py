@@ -138,7 +138,7 @@ def _add_solving(app: FastAPI, service: Service) -> None:
 
         async def work() -> list[AnswerOut]:
             found = list(parse_puzzles(body, "line"))
-            whole = SolveRequest(model=model, puzzle=[one.text for one in found])
+            whole = SolveRequest.model_validate({"model": model, "puzzle": [one.text for one in found]})
             return await service.solve(
                 await service.read(whole, [one.text for one in found], [one.place for one in found])
             )

@@ -18,19 +18,19 @@ SIDE, SCALE = 28, 8
 INNER = 20
 """Pixels of the square that holds the ink."""
 
-# Strokes in a box from (0, 0) to (1, 1), y down: points of smooth curves.
-STROKES: dict[int, list[list[tuple[float, float]]]] = {
-    0: [[(0.5, 0.0), (0.2, 0.15), (0.12, 0.5), (0.22, 0.87), (0.5, 1.0), (0.8, 0.86), (0.88, 0.5), (0.8, 0.14), (0.5, 0.0)]],
-    1: [[(0.58, 0.0), (0.53, 0.5), (0.45, 1.0)]],
-    2: [[(0.15, 0.22), (0.35, 0.02), (0.7, 0.05), (0.8, 0.3), (0.55, 0.62), (0.2, 0.95)], [(0.2, 0.95), (0.5, 0.92), (0.92, 0.95)]],
-    3: [[(0.2, 0.1), (0.5, 0.0), (0.8, 0.15), (0.7, 0.4), (0.42, 0.47)], [(0.42, 0.47), (0.78, 0.56), (0.85, 0.8), (0.55, 1.0), (0.15, 0.9)]],
-    4: [[(0.25, 0.02), (0.2, 0.3), (0.18, 0.52)], [(0.18, 0.52), (0.5, 0.53), (0.85, 0.48)], [(0.78, 0.05), (0.72, 0.5), (0.66, 1.0)]],
-    5: [[(0.85, 0.02), (0.55, 0.03), (0.3, 0.04)], [(0.3, 0.04), (0.27, 0.25), (0.24, 0.43)], [(0.24, 0.43), (0.55, 0.38), (0.8, 0.55), (0.78, 0.85), (0.5, 1.0), (0.15, 0.93)]],
-    6: [[(0.68, 0.0), (0.38, 0.22), (0.2, 0.6), (0.28, 0.92), (0.55, 1.0), (0.8, 0.82), (0.7, 0.58), (0.45, 0.55), (0.24, 0.75)]],
-    7: [[(0.12, 0.06), (0.5, 0.05), (0.85, 0.04)], [(0.85, 0.04), (0.62, 0.45), (0.42, 1.0)]],
-    8: [[(0.75, 0.15), (0.5, 0.0), (0.25, 0.12), (0.32, 0.38), (0.62, 0.58), (0.75, 0.83), (0.5, 1.0), (0.25, 0.83), (0.38, 0.58), (0.68, 0.36), (0.75, 0.15)]],
-    9: [[(0.75, 0.2), (0.5, 0.02), (0.24, 0.2), (0.3, 0.45), (0.55, 0.48), (0.74, 0.24)], [(0.75, 0.2), (0.72, 0.6), (0.62, 1.0)]],
-}  # fmt: skip
+# Strokes in a box of 100 x 100, y down: points of smooth curves, `;` between strokes.
+STROKES = {
+    0: "50,0 20,15 12,50 22,87 50,100 80,86 88,50 80,14 50,0",
+    1: "58,0 53,50 45,100",
+    2: "15,22 35,2 70,5 80,30 55,62 20,95; 20,95 50,92 92,95",
+    3: "20,10 50,0 80,15 70,40 42,47; 42,47 78,56 85,80 55,100 15,90",
+    4: "25,2 20,30 18,52; 18,52 50,53 85,48; 78,5 72,50 66,100",
+    5: "85,2 55,3 30,4; 30,4 27,25 24,43; 24,43 55,38 80,55 78,85 50,100 15,93",
+    6: "68,0 38,22 20,60 28,92 55,100 80,82 70,58 45,55 24,75",
+    7: "12,6 50,5 85,4; 85,4 62,45 42,100",
+    8: "75,15 50,0 25,12 32,38 62,58 75,83 50,100 25,83 38,58 68,36 75,15",
+    9: "75,20 50,2 24,20 30,45 55,48 74,24; 75,20 72,60 62,100",
+}
 
 
 def draw(digit: int, rng: np.random.Generator) -> Grey:
@@ -42,8 +42,9 @@ def draw(digit: int, rng: np.random.Generator) -> Grey:
     pen = ImageDraw.Draw(canvas)
     width = rng.uniform(2.0, 2.8) * SCALE
     tilt, narrow = rng.uniform(-0.12, 0.12), rng.uniform(0.72, 0.9)
-    for stroke in STROKES[digit]:
-        points = _smooth(np.array(stroke) + rng.normal(0, 0.012, (len(stroke), 2)))
+    for stroke in STROKES[digit].split(";"):
+        corners = np.array([[int(number) / 100 for number in point.split(",")] for point in stroke.split()])
+        points = _smooth(corners + rng.normal(0, 0.012, corners.shape))
         x = (points[:, 0] - 0.5) * narrow - tilt * (points[:, 1] - 0.5)
         placed = (np.stack([x, points[:, 1] - 0.5], axis=1) * (INNER - 2.5) + SIDE / 2) * SCALE
         line = [(float(a), float(b)) for a, b in placed]
@@ -52,7 +53,8 @@ def draw(digit: int, rng: np.random.Generator) -> Grey:
             pen.ellipse((a - width / 2, b - width / 2, a + width / 2, b + width / 2), fill=255)
     blurred = canvas.filter(ImageFilter.GaussianBlur(0.35 * SCALE))
     image = np.asarray(blurred.resize((SIDE, SIDE), Image.Resampling.BOX), dtype=np.float32)
-    return np.clip(image * 255 / max(image.max(), 1), 0, 255).astype(np.uint8)
+    ink: Grey = np.clip(image * 255 / max(image.max(), 1), 0, 255).astype(np.uint8)
+    return ink
 
 
 @cache

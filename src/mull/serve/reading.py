@@ -42,10 +42,10 @@ def check(problem: Problem, text: str, image_side: int) -> Check:
         return Check(readable=False, error=str(error), givens=[], conflicts=[], wrong=[])
     values = problem.given_values(instance)
     conflicts = broken(problem, instance, values)
-    error = f"the givens contradict each other: they break {conflicts[0].rule!r}" if conflicts else None
+    why = f"the givens contradict each other: they break {conflicts[0].rule!r}" if conflicts else None
     givens = [None if value == UNKNOWN else value for value in values.tolist()]
     wrong = at_fault(conflicts, values)
-    return Check(readable=True, error=error, givens=givens, conflicts=conflicts, wrong=wrong)
+    return Check(readable=True, error=why, givens=givens, conflicts=conflicts, wrong=wrong)
 
 
 def at_fault(conflicts: list[Conflict], values: IntArray) -> list[int]:
