@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from mull import exact as exact_solver
 from mull.constraints import UNKNOWN
-from mull.errors import InvalidInput
+from mull.errors import InvalidInput, UserError
 from mull.problem import Instance
 from mull.serve import reading
 from mull.serve.catalogue import Catalogue
@@ -108,41 +109,36 @@ class Service:
 
     async def watch(self, order: Order) -> AsyncIterator[str]:
         """Server-sent events: `start`, a `step` for each recurrence, and `answer`; `error` if time runs out."""
-        loop, events = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]]()
+        loop, events = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
+
+        def tell(event: dict[str, Any] | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed: the server is going down
+                loop.call_soon_threadsafe(events.put_nowait, event)
 
         def watcher(step: int, values: Any, sure: Any) -> None:
-            event = {"step": step, "values": values.tolist(), "sure": np.round(sure.astype(float), 3).tolist()}
-            loop.call_soon_threadsafe(events.put_nowait, event)
+            tell({"step": step, "values": values.tolist(), "sure": np.round(sure.astype(float), 3).tolist()})
 
         (job,) = order.jobs(watcher)
+        job.result.add_done_callback(lambda _: tell(None))  # after the last step
         order.engine.submit([job])
-        result = asyncio.wrap_future(job.result)
-        return self._events(order, job, events, result)
+        return self._events(order, job, events)
 
     async def _events(
-        self, order: Order, job: Job, events: asyncio.Queue[dict[str, Any]], result: asyncio.Future[Answer]
+        self, order: Order, job: Job, events: asyncio.Queue[dict[str, Any] | None]
     ) -> AsyncIterator[str]:
-        problem, deadline = order.engine.solver.problem, asyncio.get_running_loop().time() + self.settings.seconds
+        loop, givens = asyncio.get_running_loop(), order.engine.solver.problem.given_values(job.instance)
+        deadline = loop.time() + self.settings.seconds
         try:
-            yield event("start", {"steps": order.steps, "givens": _values(problem.given_values(job.instance))})
-            seen = 0
-            while not (result.done() and seen == job.step and events.empty()):
-                left = deadline - asyncio.get_running_loop().time()
-                try:
-                    step = await asyncio.wait_for(events.get(), min(left, 0.2) if result.done() else left)
-                except (TimeoutError, asyncio.TimeoutError):
-                    if result.done():
-                        break
-                    yield event("error", {"detail": f"not done after {self.settings.seconds:g} s"})
-                    return
-                seen = step["step"]
+            yield event("start", {"steps": order.steps, "givens": _values(givens)})
+            while (step := await asyncio.wait_for(events.get(), deadline - loop.time())) is not None:
                 yield event("step", step)
-            answer = await self.finish(order, await result)
+            answer = await asyncio.wait_for(self.finish(order, job.result.result()), deadline - loop.time())
             yield event("answer", shown(order, job, answer))
-        except BusyError as error:
+        except asyncio.TimeoutError:
+            yield event("error", {"detail": f"not done after {self.settings.seconds:g} s"})
+        except UserError as error:
             yield event("error", {"detail": str(error)})
         finally:
-            result.cancel()
             job.result.cancel()
 
 
