@@ -30,7 +30,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, read = False, 0
+        refused, read = False, 0
 
         async def counted() -> Message:
             nonlocal read
@@ -41,20 +41,26 @@ class Guard:
             return message
 
         async def with_headers(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 extra = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message = {**message, "headers": [*message.get("headers", []), *extra]}
             await send(message)
+
+        async def unless_refused(message: Message) -> None:
+            nonlocal refused
+            if read <= self._limit:
+                await with_headers(message)
+            elif not refused:  # what the application made of half a body
+                refused = True
+                await self._refuse(with_headers)
 
         if _announced(scope) > self._limit:
             await self._refuse(with_headers)
             return
         try:
-            await self._app(scope, counted, with_headers)
+            await self._app(scope, counted, unless_refused)
         except _TooLargeError:
-            if not started:
+            if not refused:
                 await self._refuse(with_headers)
 
     async def _refuse(self, send: Send) -> None:

@@ -123,9 +123,7 @@ class Service:
         order.engine.submit([job])
         return self._events(order, job, events)
 
-    async def _events(
-        self, order: Order, job: Job, events: asyncio.Queue[dict[str, Any] | None]
-    ) -> AsyncIterator[str]:
+    async def _events(self, order: Order, job: Job, events: asyncio.Queue[dict[str, Any] | None]) -> AsyncIterator[str]:
         loop, givens = asyncio.get_running_loop(), order.engine.solver.problem.given_values(job.instance)
         deadline = loop.time() + self.settings.seconds
         try:

@@ -52,6 +52,7 @@ function keypad() {
     wipe.addEventListener("click", () => press(null));
     keys.push(wipe);
   }
+  find("keypad").style.setProperty("--keys", keys.length > 12 ? Math.ceil(keys.length / 2) : keys.length);
   find("keypad").replaceChildren(...keys);
 }
 
@@ -67,8 +68,13 @@ function stop() {
   result = null;
   player.reset();
   attention.hide(board);
-  find("edit").hidden = true;
+  editing(true);
   find("solve").disabled = false;
+}
+
+function editing(yes) {
+  find("edit").hidden = yes;
+  find("clear").hidden = !yes;
 }
 
 function edited() {
@@ -123,7 +129,7 @@ async function solve() {
       if (name === "error") throw new Error(data.detail);
     }, signal);
     if (result.method === "exact" && result.values) player.add({ values: result.values, sure: result.values.map(() => 1), step: player.frames.length });
-    find("edit").hidden = false;
+    editing(false);
     player.finish();
   } catch (error) {
     if (!signal.aborted) say("bad", "Not solved", error.message);

@@ -18,9 +18,9 @@ export class AttentionView {
 
   // Ask for a cell in a recurrence; of several wishes in a row only the last is sent.
   look(board, request) {
-    clearTimeout(this.timer);
     const key = JSON.stringify(request);
     if (key === this.wanted) return;
+    clearTimeout(this.timer);
     this.wanted = key;
     this.timer = setTimeout(async () => {
       try {

@@ -47,6 +47,7 @@ export class GridBoard {
 
   async loadInk() {
     this.ink = await Promise.all(this.layout.ink.map(async (address) => (await imageCells(address, [1, 1], this.layout.cell))[0]));
+    this.cells.forEach((cell) => { cell.state = null; });
     this.show();
   }
 
@@ -131,7 +132,10 @@ export class GridBoard {
 
   marks(check) {
     const wrong = new Set(check.wrong);
-    this.cells.forEach((cell, place) => cell.classList.toggle("wrong", wrong.has(place)));
+    this.cells.forEach((cell, place) => {
+      cell.classList.toggle("wrong", wrong.has(place));
+      cell.state = null;
+    });
   }
 
   // A recurrence: values and how sure they are; `read` are the givens that were read off images.
@@ -143,6 +147,9 @@ export class GridBoard {
       const value = frame ? frame.values[place] : this.given[place];
       const sure = frame && !given ? frame.sure[place] : 1;
       const text = value === null || value === undefined ? "" : this.layout.values[value];
+      const state = [text, given, sure.toFixed(2), bad.has(place), Boolean(frame)].join();
+      if (cell.state === state && cell.picture === this.pictures[place]) return; // nothing to lay out again
+      Object.assign(cell, { state, picture: this.pictures[place] });
       cell.lastChild.textContent = text;
       cell.style.setProperty("--sure", 0.18 + 0.82 * sure);
       cell.classList.toggle("given", given);
