@@ -16,7 +16,7 @@ import numpy as np
 from mull import exact as exact_solver
 from mull.constraints import UNKNOWN
 from mull.errors import InvalidInput, UserError
-from mull.problem import Instance
+from mull.problem import Images, Instance
 from mull.serve import reading
 from mull.serve.catalogue import Catalogue
 from mull.serve.engine import Engine, Job, Watcher
@@ -89,7 +89,9 @@ class Service:
             engine = self.catalogue.engine(request.model)
             return Order(engine, puzzles, instances, request.steps or card.steps, request.exact, request.explain)
 
-        return await self.help(work)
+        # One line of text is read faster than a thread is asked to; images, lists and loading a model are not.
+        quick = len(puzzles) == 1 and not isinstance(card.problem.input_kind(), Images)
+        return work() if quick and request.model in self.catalogue.engines else await self.help(work)
 
     async def solve(self, order: Order) -> list[AnswerOut]:
         """Answers in the order of the puzzles; a cancelled call takes its puzzles out of the batch."""

@@ -15,6 +15,7 @@ const find = (id) => document.getElementById(id);
 const attention = new AttentionView();
 const player = new Player(showFrame);
 let models = [], model = null, board = null, result = null, running = null, checking = 0, photos = false;
+let seed = new URLSearchParams(location.search).get("seed");
 
 function say(kind, title, more = "") {
   const mark = { good: "✓", warn: "!", bad: "✕", busy: "…" }[kind] || "";
@@ -98,7 +99,9 @@ async function check(text) {
 async function generate() {
   stop();
   try {
-    await put((await get("/api/generate", { model: model.name })).puzzle);
+    const wanted = { model: model.name, ...(seed && { seed }) };
+    seed = null; // an address may name the first puzzle: /?seed=7#sudoku
+    await put((await get("/api/generate", wanted)).puzzle);
   } catch (error) {
     say("warn", "No puzzle to offer", error.message);
   }
