@@ -21,6 +21,7 @@ PAGES = (
     ROOT / "docs" / "results.md",
     ROOT / "docs" / "own_problem.md",
     ROOT / "docs" / "losses.md",
+    ROOT / "docs" / "serve.md",
     *sorted((ROOT / "docs" / "problems").glob("*.md")),
 )
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
@@ -305,6 +306,29 @@ def binairo() -> str:
     )
 
 
+def serve_speed() -> str:
+    """How the server does with few and many clients, beside bad ones, and over its limit."""
+    got = result("serve_speed")
+    below, beside, over = got["below_the_limit"], got["beside_misbehaving_clients"], got["over_the_limit"]
+    names = [f"{row['clients']} client{'s' * (row['clients'] > 1)}" for row in below]
+    names += [f"{beside['clients']} clients, beside {beside['misbehaving']} that misbehave"]
+    names += [f"{over['clients']} clients, a queue of {over['queue']}"]
+    lines = ["| | requests | answered | refused (503) | other | p50 | p99 | answers a second |", "|---" * 8 + "|"]
+    for name, row in zip(names, [*below, beside, over], strict=True):
+        answered, refused = (row["statuses"].get(code, 0) for code in ("200", "503"))
+        cells = [name, *(f"{n:,}" for n in (row["requests"], answered, refused, row["requests"] - answered - refused))]
+        cells += [f"{row['p50_ms']:,.0f} ms", f"{row['p99_ms']:,.0f} ms", f"{row['answers_per_s']:.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    about = (
+        f"Model `{got['model']}`, {got['puzzles']} generated puzzles, one a request, {got['seconds']:.0f} s each; "
+        f"clients and server shared one machine ({got['provenance']['hardware']}) with other work that was going on, so "
+        f"the times are upper bounds. The misbehaving clients sent rubbish, half requests, and hung up in the middle of "
+        f"streams, {beside['misdeeds']:,} times; afterwards {got['waiting_afterwards']} puzzles were waiting. All "
+        f"{over['refusals_with_retry_after']:,} refusals said when to come back."
+    )
+    return "\n".join([*lines, "", about])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "rrn-accuracy": rrn_accuracy,
     "by-givens": by_givens,
@@ -319,6 +343,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "no-labels": no_labels,
     "constraints": constraints,
     "binairo": binairo,
+    "serve-speed": serve_speed,
 }
 
 
