@@ -38,8 +38,8 @@ SMALL_QUEUE = 16
 
 
 @contextmanager
-def server(*arguments: str) -> Iterator[str]:
-    """The address of a server in a process of its own."""
+def server(*arguments: str) -> Iterator[tuple[str, int]]:
+    """The address of a server in a process of its own, and the process's number."""
     command = [sys.executable, "-m", "mull", "serve", "--port", "0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -48,7 +48,7 @@ def server(*arguments: str) -> Iterator[str]:
             if found is None:
                 raise RuntimeError("the server did not start")
             httpx.post(f"{found[0]}/api/solve", json={"puzzle": "." * 81})  # the model is loaded
-            yield found[0]
+            yield found[0], process.pid
         finally:
             process.terminate()
             process.wait(timeout=10)
@@ -89,15 +89,24 @@ async def nuisance(address: str, until: float, seed: int) -> int:
     return count
 
 
-async def press(address: str, clients: int, seconds: float, lines: list[str], nuisances: int = 0) -> dict[str, Any]:
+def core_seconds(process: int) -> float:
+    """Processor time that a process has used (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def press(
+    place: tuple[str, int], clients: int, seconds: float, lines: list[str], nuisances: int = 0
+) -> dict[str, Any]:
     """Many clients at a time: how long the answers took, and what else came back."""
+    address, process = place
     seen: list[tuple[int, float, bool]] = []
     async with AsyncExitStack() as stack:
         plain = {"base_url": address, "timeout": 60, "verify": False, "trust_env": False}
         doors = [await stack.enter_async_context(httpx.AsyncClient(**plain)) for _ in range(clients)]
         for door in doors:
             await door.get("/api/health")  # connected before the clock starts
-        began = time.perf_counter()
+        began, used = time.perf_counter(), core_seconds(process)
         until = began + seconds
         good = [client(http, lines, until, seed, seen) for seed, http in enumerate(doors)]
         bad = [nuisance(address, until, seed) for seed in range(nuisances)]
@@ -113,6 +122,7 @@ async def press(address: str, clients: int, seconds: float, lines: list[str], nu
         "p50_ms": float(np.percentile(took, 50)),
         "p99_ms": float(np.percentile(took, 99)),
         "answers_per_s": len(took) / took_all,
+        "core_ms": 1000 * (core_seconds(process) - used) / len(seen),
     }
     return found | ({"misbehaving": nuisances, "misdeeds": sum(counts)} if nuisances else {})
 
@@ -121,12 +131,12 @@ def measure(seconds: float, count: int) -> dict[str, Any]:
     """All the settings, each for some seconds."""
     problem = get_problem("sudoku")
     lines = [puzzles.make(problem, np.random.default_rng(seed)) for seed in range(count)]
-    with server() as address:
-        below = [asyncio.run(press(address, clients, seconds, lines)) for clients in CLIENTS]
-        beside = asyncio.run(press(address, 8, seconds, lines, nuisances=4))
-        healthy = httpx.get(f"{address}/api/health").json()
-    with server("--queue", str(SMALL_QUEUE)) as address:
-        over = asyncio.run(press(address, CLIENTS[-1], seconds, lines))
+    with server() as place:
+        below = [asyncio.run(press(place, clients, seconds, lines)) for clients in CLIENTS]
+        beside = asyncio.run(press(place, 8, seconds, lines, nuisances=4))
+        healthy = httpx.get(f"{place[0]}/api/health").json()
+    with server("--queue", str(SMALL_QUEUE)) as place:
+        over = asyncio.run(press(place, CLIENTS[-1], seconds, lines))
     return {
         "seconds": seconds,
         "puzzles": count,
