@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 import time
+import types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,10 @@ from mull import hub, load
 from mull.cli import main
 from mull.count import count_solutions
 from mull.errors import UserError
-from mull.images import PREFIX, write_image
+from mull.images import PREFIX, png, write_image
 from mull.problems import get_problem
 from mull.runtime import State, load_runtime
-from mull.serve import attention, puzzles
+from mull.serve import attention, photos, puzzles
 from mull.serve.app import create_app
 from mull.serve.engine import Engine, Job
 from mull.serve.settings import BusyError, Settings
@@ -89,7 +91,7 @@ def test_models_and_health(client: TestClient) -> None:
     }
     assert layouts["sudoku"]["right"][:4] == [2, 5, 11, 14] and layouts["sudoku"]["below"][:2] == [18, 19]
     health = client.get("/api/health").json()
-    assert health["status"] == "ok" and health["photos"] is False
+    assert health["status"] == "ok" and health["photos"] is photos.available()
 
 
 def test_lines_of_text(client: TestClient) -> None:
@@ -145,9 +147,27 @@ def test_rubbish(client: TestClient) -> None:
     assert client.get("/page/%2e%2e/app.py").status_code == 404
 
 
-def test_photographs_have_their_place(client: TestClient) -> None:
+def test_photographs_have_their_place(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(photos, "available", lambda: False)
     answer = client.post("/api/read-photo", content=b"x", headers={"content-type": "image/png"})
     assert answer.status_code == 501 and "cannot read photographs" in answer.json()["detail"]
+
+
+def test_a_photograph_is_read_where_that_can_be_done(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Found:
+        givens, certainty = SUDOKU, np.ones(81)
+
+    seen: list[tuple[int, ...]] = []
+    reader = types.ModuleType("mull.photo")
+    reader.read = lambda image: seen.append(image.shape) or Found()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mull.photo", reader)
+    monkeypatch.setattr(photos, "available", lambda: True)
+    image = png(np.zeros((30, 20), dtype=np.uint8))
+    answer = client.post("/api/read-photo", content=image, headers={"content-type": "image/png"})
+    assert answer.status_code == 200 and answer.json()["puzzle"] == SUDOKU and seen == [(30, 20, 3)]
+    for rubbish in (b"", b"x" * 100, image[:40]):
+        bad = client.post("/api/read-photo", content=rubbish, headers={"content-type": "image/png"})
+        assert bad.status_code == 422 and "expected a photograph" in bad.json()["detail"]
 
 
 def test_the_body_is_limited_whether_its_length_is_told_or_not() -> None:
@@ -363,8 +383,8 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     assert "--host" in capsys.readouterr().out
     assert main(["serve", "--host", "256.0.0.1"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
-    monkeypatch.delitem(__import__("sys").modules, "mull.serve.run", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "mull.serve.run", raising=False)
     assert main(["serve"]) == 2
     assert capsys.readouterr().err.strip() == "mull: this needs uvicorn: install mull[serve]"
 

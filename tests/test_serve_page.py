@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mull.images import png
 from serving import served
 
 pytest.importorskip("fastapi")
@@ -196,14 +199,33 @@ def test_other_boards(visit: Any, problem: str) -> None:
         verified(page)
 
 
-def test_pasted_text_and_no_photographs(visit: Any) -> None:
+def test_a_photograph(visit: Any, address: str, tmp_path: Path) -> None:
+    page = visit("sudoku-4x4")
+    if not page.request.get(f"{address}/api/health").json()["photos"]:
+        page.click("#photo")
+        expect(page.locator("#status")).to_contain_text("cannot read photographs")
+    reading = {"model": "sudoku", "puzzle": SUDOKU, "certainty": [0.5] + [1.0] * 80}
+    health = {"status": "ok", "version": "0", "waiting": {}, "exact": False, "photos": True}
+    page.route("**/api/health*", lambda route: route.fulfill(json=health))
+    page.route("**/api/read-photo", lambda route: route.fulfill(json=reading))
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    photo = tmp_path / "photo.png"
+    photo.write_bytes(png(np.zeros((40, 30), dtype=np.uint8)))
+    page.set_input_files("#file", photo)
+    expect(page.locator("#status")).to_contain_text("Look it over")
+    expect(page.locator(".cell.unsure")).to_have_count(1)
+    page.click("#solve")
+    verified(page)
+    assert texts(page) == SOLUTION
+
+
+def test_pasted_text(visit: Any) -> None:
     page = visit("sudoku")
     page.click("#text-card summary")
     page.fill("#text", SUDOKU)
     expect(page.locator(".cell.given")).to_have_count(30)
     page.fill("#text", "123")
     expect(page.locator("#status")).to_contain_text("expected 81 characters")
-    page.click("#photo")
-    expect(page.locator("#status")).to_contain_text("cannot read photographs")
     page.goto(address_of(page) + "/docs")
     expect(page.locator(".operation")).to_have_count(9)

@@ -117,6 +117,7 @@ class Reading(BaseModel):
 
     model: str
     puzzle: str
+    certainty: list[float] = Field(description="How sure the reader is of each cell.")
 
 
 class Refusal(BaseModel):

@@ -172,13 +172,22 @@ function look(place) {
   attention.look(board, { model: model.name, puzzle: result.puzzle, step, cell: place });
 }
 
+// Cameras take more pixels than reading needs, and more bytes than the server accepts.
+async function shrunk(file) {
+  const image = await createImageBitmap(file), scale = Math.min(1, 2000 / Math.max(image.width, image.height));
+  const canvas = new OffscreenCanvas(Math.round(scale * image.width), Math.round(scale * image.height));
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas.convertToBlob({ type: "image/jpeg", quality: 0.92 });
+}
+
 async function photograph(file) {
   if (!photos) return say("warn", "This server cannot read photographs", "Type the puzzle, or paste it as text.");
   say("busy", "Reading the photograph …");
   try {
-    const read = await postFile("/api/read-photo", file);
+    const read = await postFile("/api/read-photo", await shrunk(file));
     if (read.model !== model.name) await choose(read.model);
     await put(read.puzzle);
+    board.cells.forEach((cell, place) => cell.classList.toggle("unsure", read.certainty[place] < 0.9));
     return say("warn", "Look it over", "This is what was read. Mend it where it is wrong, then solve.");
   } catch (error) {
     return say("bad", "Not read", error.message);

@@ -95,6 +95,7 @@ export class GridBoard {
 
   edited() {
     this.frame = null;
+    this.cells.forEach((cell) => cell.classList.remove("unsure"));
     this.hooks.edited();
     this.show();
   }
