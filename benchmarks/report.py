@@ -28,6 +28,7 @@ PAGES = (
     ROOT / "docs" / "losses.md",
     ROOT / "docs" / "performance.md",
     ROOT / "docs" / "photo.md",
+    ROOT / "docs" / "serve.md",
     *sorted((ROOT / "docs" / "problems").glob("*.md")),
 )
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
@@ -316,6 +317,33 @@ def binairo() -> str:
     )
 
 
+def serve_speed() -> str:
+    """How the server does with few and many clients, beside bad ones, and over its limit."""
+    got = result("serve_speed")
+    below, beside, over = got["below_the_limit"], got["beside_misbehaving_clients"], got["over_the_limit"]
+    names = [f"{row['clients']} client{'s' * (row['clients'] > 1)}" for row in below]
+    names += [f"{beside['clients']} clients, beside {beside['misbehaving']} that misbehave"]
+    names += [f"{over['clients']} clients, a queue of {over['queue']}"]
+    lines = [
+        "| | requests | answered | refused (503) | other | p50 | p99 | answers a second | core |",
+        "|---" * 9 + "|",
+    ]
+    for name, row in zip(names, [*below, beside, over], strict=True):
+        answered, refused = (row["statuses"].get(code, 0) for code in ("200", "503"))
+        cells = [name, *(f"{n:,}" for n in (row["requests"], answered, refused, row["requests"] - answered - refused))]
+        cells += [f"{row['p50_ms']:,.0f} ms", f"{row['p99_ms']:,.0f} ms", f"{row['answers_per_s']:.0f}"]
+        lines.append("| " + " | ".join([*cells, f"{row['core_ms']:.1f} ms"]) + " |")
+    about = (
+        f"Model `{got['model']}`, {got['puzzles']} generated puzzles, one a request, {got['seconds']:.0f} s each; "
+        f"clients and server shared one machine ({got['provenance']['hardware']}) with other work that was going on. "
+        f"The misbehaving clients sent rubbish, half requests, and hung up in the middle of "
+        f"streams, {beside['misdeeds']:,} times; afterwards {got['waiting_afterwards']} puzzles were waiting. Of the "
+        f"refusals, {over['refusals_with_retry_after']:,} said when to come back. *Core*: processor time of the server "
+        "for each request, which other work on the machine changes little."
+    )
+    return "\n".join([*lines, "", about])
+
+
 def photos() -> str:
     """How many of the labelled photographs are read without a mistake, and what fails."""
     got = result("photos")
@@ -377,6 +405,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "generator-rates": lambda: report_cpu.generator_rates(result("cpu_speed")),
     "photos": photos,
     "photos-short": photos_short,
+    "serve-speed": serve_speed,
 }
 
 

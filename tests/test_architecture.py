@@ -28,10 +28,10 @@ ORDER = [
     ),
     *("pool", "search", "provenance", "evaluate", "trainer", "train", "progress", "export"),
     *("count", "photo", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
-    *("cli", "__main__"),
+    *("serve", "cli", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
-HEAVY |= {"cv2"}
+HEAVY |= {"cv2", "fastapi", "uvicorn", "starlette"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]
 LIGHT += ["mull.graphs", "mull.processor", "mull.pool", "mull.solve", "mull.puzzle_files", "mull.terminal", "mull.cli"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -82,6 +83,17 @@ def test_the_generator_speed_script_runs(root: Path, tmp_path: Path) -> None:
     problems = json.loads(out.read_text())["problems"]
     assert problems["sudoku-16x16-hard"]["givens_max"] < 90
     assert all(row["per_s"] > 0 for row in problems.values())
+
+
+def test_the_server_load_script_runs(root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    out = tmp_path / "speed.json"
+    command = [sys.executable, "benchmarks/speed/serve.py", "--quick", "--out", str(out)]
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    subprocess.run(command, cwd=root, check=True, capture_output=True, env=environment)
+    content = json.loads(out.read_text())
+    assert [set(row["statuses"]) for row in content["below_the_limit"]] == [{"200"}] * 3
+    assert set(content["over_the_limit"]["statuses"]) <= {"200", "503"}
 
 
 def test_a_run_is_collected(root: Path, tmp_path: Path) -> None:

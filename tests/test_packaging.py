@@ -26,8 +26,8 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFi
 
 def test_the_wheel_holds_the_package_its_weights_and_nothing_else(root: Path, wheel: zipfile.ZipFile) -> None:
     source, names = root / "src", set(wheel.namelist())
-    suffixes = (".py", ".mull", ".onnx", ".safetensors")
-    wanted = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.suffix in suffixes}
+    kinds = (".py", ".mull", ".onnx", ".safetensors", ".html", ".css", ".js", ".svg", ".txt")
+    wanted = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.suffix in kinds}
     assert {"mull/py.typed", *wanted} <= names
     assert all(name.startswith(("mull/", "mull-")) for name in names)
 

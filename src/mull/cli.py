@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mull.problem import Problem
 
 EXTRAS = {"cpmpy": "exact", "ortools": "exact", "cv2": "photo"}
+EXTRAS |= {"fastapi": "serve", "uvicorn": "serve", "starlette": "serve"}
 """Which extra brings a missing module; the others come with `train`."""
 
 PUZZLE = "One line of text; how problems write theirs is below."
@@ -318,6 +319,31 @@ def show(
 
         recurrences(solver, puzzle, out)
         print(f"wrote {out}")
+
+
+@app.command()
+def serve(
+    host: Annotated[
+        str, typer.Option(metavar="H", help="Address to listen on; 0.0.0.0 lets other machines in.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="P", help="Port; 0 takes a free one.")] = 8000,
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", metavar="FILE", help="A model file to offer besides those that ship."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, metavar="S", help="Time limit of a request.")] = 30.0,
+    queue: Annotated[int, typer.Option(min=1, metavar="N", help="Puzzles that may wait, by model.")] = 512,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Puzzles in a request at most.")] = 256,
+    body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Size of a request at most.")] = 8 << 20,
+    problem: Own = None,
+) -> None:
+    """Serve an API, and a page that shows the models thinking, to a browser on this machine."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from mull.serve.run import run
+    from mull.serve.settings import Settings
+
+    _own(problem)
+    run(host, port, models or [], Settings(seconds=seconds, queue=queue, batch=batch, body=body))
 
 
 @app.command("list")

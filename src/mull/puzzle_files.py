@@ -46,6 +46,12 @@ def read_puzzles(source: str) -> Iterator[Puzzle]:
         raise InvalidInput(f"{name}: no puzzle in it")
 
 
+def parse_puzzles(text: str, name: str) -> Iterator[Puzzle]:
+    """The puzzles of a text as `read_puzzles` reads them from a file; `name` is for messages."""
+    for number, line in _rows(_lines(io.StringIO(text), name), name, is_csv=False):
+        yield Puzzle(line, f"{name}:{number}")
+
+
 @contextmanager
 def _open(source: str, name: str) -> Iterator[io.TextIOBase]:
     """A text stream, closed afterwards unless it is standard input; what goes wrong in reading is InvalidInput."""

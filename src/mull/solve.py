@@ -127,6 +127,13 @@ class Solver:
             return answer
         return replace(answer, note=SEVERAL_SOLUTIONS) if self._count(problem, instance) == 2 else answer
 
+    def explain(self, answer: Answer) -> Answer:
+        """What the exact solver makes of an answer, where it is asked for; else why the answer is not verified."""
+        problem, instance = self._stated(self.problem.parse(answer.puzzle), answer.given_values)
+        began = time.perf_counter()
+        settled = (self._settle if self.exact else self._diagnose)(answer, problem, instance)
+        return replace(settled, ms=round(answer.ms + 1000 * (time.perf_counter() - began), 3))
+
     def solve_many(self, puzzles: Iterable[str | Puzzle]) -> Iterator[Answer]:
         """Answers in the order of the puzzles, while they are being read: memory does not grow with their number.
 

@@ -1,0 +1,37 @@
+"""What a server allows: sizes, times and queues, each with the refusal that a client gets beyond it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mull.errors import UserError
+
+
+class BusyError(UserError):
+    """Too much is waiting already; the client may come back after `retry_after` seconds."""
+
+    def __init__(self, waiting: int, retry_after: int = 1) -> None:
+        super().__init__(f"busy: {waiting} puzzles are waiting already; try again in {retry_after} s")
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The limits of a server."""
+
+    body: int = 8 << 20
+    """Bytes of a request; more is 413."""
+    batch: int = 256
+    """Puzzles in a request; more is 422."""
+    queue: int = 512
+    """Puzzles that may wait for a free place, by model; more is 503 with Retry-After."""
+    seconds: float = 30.0
+    """Time for a request; more is 504."""
+    steps: int = 512
+    """Recurrences that a request may ask for; more is 422."""
+    image_side: int = 2048
+    """Pixels along an image's side; more is 422."""
+    helpers: int = 2
+    """Threads for what is no recurrence: reading, explaining, exact search, attention."""
+    helping: int = 64
+    """Requests that may wait for a helper; more is 503."""

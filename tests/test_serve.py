@@ -1,0 +1,405 @@
+"""The server's API: every problem, every limit, bad input, merging, streaming, and clients that hang up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+
+from fastapi.testclient import TestClient
+from numpy.typing import NDArray
+
+from mull import hub, load
+from mull.cli import main
+from mull.count import count_solutions
+from mull.errors import UserError
+from mull.images import PREFIX, png, write_image
+from mull.problems import get_problem
+from mull.runtime import State, load_runtime
+from mull.serve import attention, photos, puzzles
+from mull.serve.app import create_app
+from mull.serve.engine import Engine, Job
+from mull.serve.settings import BusyError, Settings
+from mull.solve import Solver
+from tiny import BOARD, OTHER, PROBLEM, LookupRuntime, puzzle, write_tiny
+
+MODELS = list(hub.shipped())
+SUDOKU = puzzles.prepared("sudoku")[0]
+
+
+@pytest.fixture(scope="module")
+def client() -> Any:
+    with TestClient(create_app()) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write_tiny(tmp_path_factory.mktemp("models") / "tiny.mull"))
+
+
+def events(text: str) -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for block in text.strip().split("\n\n"):
+        name, data = block.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_problem(client: TestClient, model: str) -> None:
+    text = client.get("/api/generate", params={"model": model, "seed": 1}).json()["puzzle"]
+    assert client.post("/api/check", json={"model": model, "puzzle": text}).json()["error"] is None
+    answer = client.post("/api/solve", json={"model": model, "puzzle": text}).json()
+    direct = load(model, exact=False).solve(text)
+    assert (answer["solution"], answer["verified"], answer["steps"]) == (
+        direct.solution,
+        direct.verified,
+        direct.steps,
+    )
+    assert answer.get("givens") == direct.givens
+    both = client.post("/api/solve", json={"model": model, "puzzle": [text, text]}).json()
+    assert [one["solution"] for one in both] == [answer["solution"]] * 2
+    (first, *steps, last) = events(client.post("/api/solve/stream", json={"model": model, "puzzle": text}).text)
+    assert first[0] == "start" and last[0] == "answer" and {name for name, _ in steps} == {"step"}
+    assert len(steps) == answer["steps"] == last[1]["steps"] and steps[-1][1]["values"] == last[1]["values"]
+    assert all(0 <= share <= 1 for share in steps[0][1]["sure"])
+    heads = client.post("/api/attention", json={"model": model, "puzzle": text, "step": 2, "cell": 0}).json()["heads"]
+    assert np.allclose(np.sum(heads, axis=1), 1, atol=0.01)
+
+
+def test_models_and_health(client: TestClient) -> None:
+    models = client.get("/api/models").json()
+    assert [one["name"] for one in models] == MODELS
+    layouts = {one["name"]: one["layout"] for one in models}
+    assert {name: layout["kind"] for name, layout in layouts.items()} == {
+        **dict.fromkeys(["sudoku", "sudoku-4x4", "sudoku-16x16"], "board"),
+        **dict.fromkeys(["visual-sudoku", "mnist-mapping"], "images"),
+        **dict.fromkeys(["nonogram", "nonogram-15"], "nonogram"),
+        "shortest-path": "graph",
+    }
+    assert layouts["sudoku"]["right"][:4] == [2, 5, 11, 14] and layouts["sudoku"]["below"][:2] == [18, 19]
+    health = client.get("/api/health").json()
+    assert health["status"] == "ok" and health["photos"] is photos.available()
+
+
+def test_lines_of_text(client: TestClient) -> None:
+    plain = {"content-type": "text/plain"}
+    for text in (f"{SUDOKU}\n# no puzzle\n{SUDOKU}\n", f"id,puzzle\n1,{SUDOKU}\n2,{SUDOKU}\n"):
+        answer = client.post("/api/solve/lines", content=text, headers=plain)
+        assert answer.status_code == 200
+        assert [json.loads(line)["verified"] for line in answer.text.splitlines()] == [True, True]
+    bad = client.post("/api/solve/lines", content=f"{SUDOKU}\n123\n", headers=plain)
+    assert bad.status_code == 422 and bad.json()["detail"].startswith("line:2: expected 81 characters")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (404, {"model": "sudok", "puzzle": SUDOKU}, "did you mean 'sudoku'?"),
+        (404, {"model": "/etc/passwd", "puzzle": SUDOKU}, "no model is called"),
+        (404, {"model": "src/mull/weights/sudoku.mull", "puzzle": SUDOKU}, "no model is called"),
+        (422, {"puzzle": "123"}, "expected 81 characters"),
+        (422, {"puzzle": "11" + "." * 79}, "contradict each other"),
+        (422, {"puzzle": [SUDOKU, "x"]}, "puzzle 2: expected 81"),
+        (422, {"puzzle": []}, "no puzzle"),
+        (422, {"puzzle": [SUDOKU] * 300}, "the most is 256"),
+        (422, {"puzzle": SUDOKU, "steps": 0}, "steps"),
+        (422, {"puzzle": SUDOKU, "steps": 600}, "the most is 512"),
+        (422, {"puzzle": 5}, "puzzle"),
+        (422, {}, "puzzle: Field required"),
+        (422, {"puzzle": SUDOKU, "problem": "evil.py:Evil"}, "Extra inputs"),
+        (422, {"model": "visual-sudoku", "puzzle": "README.md"}, "expected an image in the text"),
+        (422, {"model": "visual-sudoku", "puzzle": PREFIX + "AAAA"}, "no PNG"),
+        (422, {"model": "visual-sudoku", "puzzle": PREFIX + "!!!!"}, "not base64"),
+    ],
+)
+def test_refusals_say_why(client: TestClient, status: int, body: dict[str, Any], says: str) -> None:
+    answer = client.post("/api/solve", json=body)
+    assert answer.status_code == status
+    assert says in answer.json()["detail"]
+    assert "\n" not in answer.json()["detail"]
+
+
+def test_a_large_image_is_refused_before_it_is_decoded(client: TestClient) -> None:
+    text = write_image(np.zeros((8, 3000), dtype=np.uint8))
+    answer = client.post("/api/solve", json={"model": "visual-sudoku", "puzzle": text})
+    assert answer.status_code == 422 and "3000x8 pixels" in answer.json()["detail"]
+
+
+def test_rubbish(client: TestClient) -> None:
+    headers = {"content-type": "application/json"}
+    assert client.post("/api/solve", content=b"\xff{", headers=headers).status_code in (400, 422)
+    assert client.post("/api/solve", content=b"[" * 100_000, headers=headers).status_code in (400, 422)
+    assert client.get("/api/solve").status_code == 405
+    assert client.get("/page/../app.py").status_code == 404
+    assert client.get("/page/%2e%2e/app.py").status_code == 404
+
+
+def test_photographs_have_their_place(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(photos, "available", lambda: False)
+    answer = client.post("/api/read-photo", content=b"x", headers={"content-type": "image/png"})
+    assert answer.status_code == 501 and "cannot read photographs" in answer.json()["detail"]
+
+
+def test_a_photograph_is_read_where_that_can_be_done(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Found:
+        givens, certainty = SUDOKU, np.ones(81)
+
+    seen: list[tuple[int, ...]] = []
+    reader = types.ModuleType("mull.photo")
+    reader.read = lambda image: seen.append(image.shape) or Found()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mull.photo", reader)
+    monkeypatch.setattr(photos, "available", lambda: True)
+    image = png(np.zeros((30, 20), dtype=np.uint8))
+    answer = client.post("/api/read-photo", content=image, headers={"content-type": "image/png"})
+    assert answer.status_code == 200 and answer.json()["puzzle"] == SUDOKU and seen == [(30, 20, 3)]
+    for rubbish in (b"", b"x" * 100, image[:40]):
+        bad = client.post("/api/read-photo", content=rubbish, headers={"content-type": "image/png"})
+        assert bad.status_code == 422 and "expected a photograph" in bad.json()["detail"]
+
+
+def test_the_body_is_limited_whether_its_length_is_told_or_not() -> None:
+    with TestClient(create_app(Settings(body=1000))) as client:
+        assert client.post("/api/solve", json={"puzzle": "." * 2000}).status_code == 413
+        pieces = (b"x" * 400 for _ in range(5))  # sent in chunks, without a length
+        assert client.post("/api/solve", content=pieces).status_code == 413
+        assert client.post("/api/solve", json={"puzzle": SUDOKU}).status_code == 200
+
+
+def test_the_page_needs_nothing_from_elsewhere(client: TestClient) -> None:
+    for path in ("/", "/docs"):
+        page = client.get(path)
+        assert page.status_code == 200 and "default-src 'self'" in page.headers["content-security-policy"]
+        assert "://" not in page.text.replace("http://www.w3.org", "")
+
+
+def test_explained_and_settled(tiny: str) -> None:
+    with TestClient(create_app(models=[tiny])) as client:
+        body = {"model": "tiny", "puzzle": puzzle(3, OTHER)}
+        plain = client.post("/api/solve", json=body).json()
+        assert not plain["verified"] and plain["note"] == "no verified answer after 20 recurrences"
+        explained = client.post("/api/solve", json={**body, "explain": True}).json()
+        assert "which the model did not find" in explained["note"]
+        (*_, (_, answer)) = events(client.post("/api/solve/stream", json=body).text)
+        assert answer["broken"] and answer["wrong"]
+        pytest.importorskip("ortools")
+        settled = client.post("/api/solve", json={**body, "exact": True}).json()
+        assert settled["verified"] and settled["method"] == "exact" and settled["solution"] == OTHER
+        several = client.post("/api/solve", json={"model": "tiny", "puzzle": "." * 16, "explain": True}).json()
+        assert several["verified"] and several["note"] == "has several solutions"
+        no_attention = client.post("/api/attention", json={**body, "step": 1, "cell": 0})
+        assert no_attention.status_code == 422 and "no attention" in no_attention.json()["detail"]
+
+
+class SlowRuntime(LookupRuntime):
+    """Holds every recurrence until it is let go."""
+
+    def __init__(self, batch: int = 4) -> None:
+        super().__init__(batch, workers=1)
+        self.gate = threading.Semaphore(0)
+
+    def step(self, state: State, count: int = 1) -> tuple[State, NDArray[Any]]:
+        assert self.gate.acquire(timeout=10)
+        return super().step(state, count)
+
+
+def jobs(*empties: int, limit: int = 20) -> list[Job]:
+    return [Job(puzzle(empty), PROBLEM.parse(puzzle(empty)), limit) for empty in empties]
+
+
+def test_requests_share_a_batch_and_come_and_go() -> None:
+    runtime = SlowRuntime()
+    engine = Engine(Solver(runtime, 20, exact=False), queue=8)
+    first, second = jobs(6), jobs(2)
+    engine.submit(first)
+    for _ in range(2):
+        runtime.gate.release()
+    while len(runtime.sizes) < 2:
+        time.sleep(0.001)
+    engine.submit(second)  # while the first is on its way
+    for _ in range(6):
+        runtime.gate.release()
+    answers = [job.result.result(timeout=5) for job in (*first, *second)]
+    assert [(answer.solution, answer.steps, answer.verified) for answer in answers] == [
+        (BOARD, 6, True),
+        (BOARD, 2, True),
+    ]
+    assert 2 in runtime.sizes and runtime.sizes[0] == 1
+    engine.close()
+
+
+def test_requests_take_turns() -> None:
+    runtime = SlowRuntime(batch=2)
+    engine = Engine(Solver(runtime, 20, exact=False), queue=64)
+    many, one = jobs(*[1] * 12), jobs(1)
+    engine.submit(many)
+    engine.submit(one)
+    for _ in range(3):
+        runtime.gate.release()
+    assert one[0].result.result(timeout=5).verified
+    assert sum(job.result.done() for job in many) <= 5
+    runtime.gate.release(20)
+    engine.close()
+
+
+def test_a_full_queue_refuses_and_hanging_up_makes_room() -> None:
+    runtime = SlowRuntime(batch=1)
+    engine = Engine(Solver(runtime, 20, exact=False), queue=2)
+    running, waiting = jobs(3), jobs(3, 3)
+    engine.submit(running)
+    while engine.waiting:
+        time.sleep(0.001)
+    engine.submit(waiting)
+    with pytest.raises(BusyError, match="2 puzzles are waiting"):
+        engine.submit(jobs(3))
+    waiting[0].result.cancel()
+    engine.submit(last := jobs(3))
+    running[0].result.cancel()  # leaves the batch at the next recurrence
+    runtime.gate.release(20)
+    assert last[0].result.result(timeout=5).verified and waiting[1].result.result(timeout=5).verified
+    engine.close()
+    with pytest.raises(BusyError):
+        engine.submit(jobs(1))
+
+
+def test_a_failing_batch_tells_and_goes_on() -> None:
+    runtime = LookupRuntime(workers=1)
+    engine = Engine(Solver(runtime, 20, exact=False), queue=8)
+    (broken,) = jobs(2)
+    broken.watcher = lambda *_: 1 / 0  # type: ignore[assignment, return-value]
+    engine.submit([broken])
+    with pytest.raises(ZeroDivisionError):
+        broken.result.result(timeout=5)
+    engine.submit(good := jobs(2))
+    assert good[0].result.result(timeout=5).verified
+    engine.close()
+
+
+def test_limits_of_time_and_queue_have_their_codes() -> None:
+    app = create_app(Settings(seconds=0.3, queue=1))
+    with TestClient(app) as client:
+        engine = app.state.service.catalogue.engine("sudoku-4x4")
+        runtime = SlowRuntime(batch=1)
+        engine.close()
+        slow = Engine(Solver(runtime, 20, exact=False), queue=1)
+        app.state.service.catalogue.engines["sudoku-4x4"] = slow
+        body = {"model": "sudoku-4x4", "puzzle": puzzle(4)}
+        late = client.post("/api/solve", json=body)
+        assert late.status_code == 504 and "0.3 s" in late.json()["detail"]
+        (*_, (name, data)) = events(client.post("/api/solve/stream", json=body).text)
+        assert name == "error" and "0.3 s" in data["detail"]
+        with ThreadPoolExecutor(4) as pool:
+            codes = [one.status_code for one in pool.map(lambda _: client.post("/api/solve", json=body), range(4))]
+        assert 503 in codes and set(codes) <= {503, 504}
+        slow.submit(jobs(4))
+        busy = client.post("/api/solve", json={**body, "puzzle": [puzzle(4)] * 2})
+        assert busy.status_code in (503, 504)
+        runtime.gate.release(100)
+        slow.close()
+
+
+def test_a_client_that_hangs_up_frees_its_place() -> None:
+    app = create_app(Settings(seconds=20))
+    runtime = SlowRuntime(batch=1)
+    service = app.state.service
+    slow = service.catalogue.engines["sudoku-4x4"] = Engine(Solver(runtime, 20, exact=False), queue=4)
+    body = json.dumps({"model": "sudoku-4x4", "puzzle": puzzle(4)}).encode()
+
+    async def hang_up(path: str) -> None:
+        gone, sent = asyncio.Event(), [{"type": "http.request", "body": body}]
+
+        async def receive() -> dict[str, Any]:
+            if sent:
+                return sent.pop()
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(_: Any) -> None:
+            return None
+
+        headers = [(b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
+        call = asyncio.ensure_future(app(scope, receive, send))  # type: ignore[arg-type]
+        await asyncio.sleep(0.15)
+        gone.set()
+        await asyncio.wait_for(call, 5)
+
+    blocker = jobs(4)
+    slow.submit(blocker)
+    while slow.waiting:
+        time.sleep(0.001)
+    for path in ("/api/solve", "/api/solve/stream"):
+        asyncio.run(hang_up(path))
+        assert slow.waiting == 0
+    runtime.gate.release(100)
+    assert blocker[0].result.result(timeout=5).verified
+    service.close()
+
+
+@pytest.mark.parametrize("name", ["sudoku", "sudoku-4x4", "sudoku-16x16", "nonogram", "nonogram-15"])
+def test_prepared_puzzles_are_proper(name: str) -> None:
+    problem, lines = get_problem(name), puzzles.prepared(name)
+    assert len(lines) >= 8
+    for line in lines[:: max(1, len(lines) // 8)]:
+        problem.validate(problem.parse(line))
+    if name in ("sudoku", "sudoku-4x4"):  # and remain so under symmetries
+        made = [puzzles.make(problem, np.random.default_rng(seed)) for seed in range(6)]
+        assert len(set(made)) == 6
+        assert all(count_solutions(problem, problem.parse(line), limit=2, seconds=5) == 1 for line in made)
+
+
+@pytest.mark.parametrize("model", ["sudoku", "nonogram", "visual-sudoku"])
+def test_attention_is_that_of_torch(model: str) -> None:
+    torch = pytest.importorskip("torch")
+    from mull.checkpoint import model_from_weights
+
+    path = hub.find_model(model)
+    card, members = hub.read_model(path, ("weights.safetensors",))
+    network = model_from_weights(card.problem, dict(card.model), members["weights.safetensors"]).eval()
+    text = puzzles.make(card.problem, np.random.default_rng(0))
+    inputs = card.problem.parse(text).inputs
+    with torch.inference_mode():
+        whole = network(torch.as_tensor(inputs[None]), 4, attention=True).attention_SLBNVV[:, 0, 0]
+    states, context = attention.states(load_runtime(path), inputs, 4)
+    for step in (0, 3):
+        ours = attention.Heads(path).maps(states[step], context, cell=7)
+        assert np.allclose(ours, whole[step, :, 7].numpy(), atol=1e-3)
+
+
+def test_the_command_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["serve", "--help"]) == 0
+    assert "--host" in capsys.readouterr().out
+    assert main(["serve", "--host", "256.0.0.1"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "mull.serve.run", raising=False)
+    assert main(["serve"]) == 2
+    assert capsys.readouterr().err.strip() == "mull: this needs uvicorn: install mull[serve]"
+
+
+def test_puzzles_that_cannot_be_made_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = get_problem("sudoku-25x25")
+
+    def no_numba(*_: Any) -> None:
+        raise ModuleNotFoundError("no", name="numba")
+
+    monkeypatch.setattr(type(problem), "generate", no_numba)
+    with pytest.raises(UserError, match="needs numba"):
+        puzzles.make(problem, np.random.default_rng(0))
+
+
+def test_the_package_holds_the_page() -> None:
+    folder = Path(puzzles.__file__).parent / "page"
+    assert {"index.html", "style.css", "app.js"} <= {path.name for path in folder.iterdir()}
