@@ -39,6 +39,7 @@ PAPER_RRN = {"64": (99.5, 96.7)}
 
 PAPER = {
     "sudoku.rrn_test": "99.5",
+    "sudoku-16x16.simple_test": "99.9 (other boards)",
     "visual-sudoku.rrn-v_test": "74.8 (9k puzzles), 89.5 (180k)",
     "visual-sudoku.satnet-v_test": "93.5 (trained on SATNet-V)",
     "visual-sudoku-satnet.satnet-v_test": "93.5",

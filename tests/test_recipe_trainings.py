@@ -29,6 +29,8 @@ def test_a_few_instances_are_learned_by_heart(name: str) -> None:
         trainer.update()
         losses.append(trainer.read_metrics()["loss"])
     assert np.mean(losses[-5:]) < 0.8 * losses[0]
+    if recipe.train.labels == "given":  # then the constraints are all that the others have
+        return
     wanted = data.labelled & ~data.given
     answers = predict(TorchRuntime(trainer.ema, recipe.problem), data.inputs, [2])[0]
     commonest = np.bincount(data.solution[wanted]).max() / wanted.sum()
