@@ -11,7 +11,8 @@ ASKED = {"fp32": (1.5, 3, 8), "int8": (2.5, 3, 8)}
 def speed(got: dict[str, Any]) -> str:
     """Solving, as ratios to the naive version."""
     solving, products = got["solving"], "with" if got["machine"]["int8"] else "without"
-    cold, early = solving["cold"], solving["early_exit"]
+    cold, early, used = solving["cold"], solving["early_exit"], got["parts"]["solving"]["cores"]
+    cores = "one thread for all" if used == 1 else f"{used} threads at most for all"
     ms = {name: 1000 * row["wall"] for name, row in cold["seconds"].items()}
     lines = ["| | asked for | by the clock | by processor time |", "|---|---|---|---|"]
     what = f"one puzzle, process start to printed answer ({ms['mull']:.0f} ms; naive {ms['naive']:.0f} ms)"
@@ -27,7 +28,8 @@ def speed(got: dict[str, Any]) -> str:
             lines.append(f"| {what}, {precision} | {asked} | **{ratio['wall']:.2f}** | {ratio['processor']:.2f} |")
     about = (
         "Times faster than the naive version, which always takes 64 recurrences; the best of several rounds that took "
-        f"turns ({got['provenance']['hardware']}, {products} 8-bit dot products; puzzles of `{solving['data']}`). With "
+        f"turns, {cores} ({got['provenance']['hardware']}, {products} 8-bit dot products; puzzles of "
+        f"`{solving['data']}`). With "
         f"early exit, puzzles took {early['mean_steps']['fp32']:.1f} recurrences on average, in int8 "
         f"{early['mean_steps']['int8']:.1f}; {100 * early['verified']['fp32']:.2f} and "
         f"{100 * early['verified']['int8']:.2f} % of the answers were verified."

@@ -5,6 +5,7 @@ threads together spent, which other work on the machine changes less. The yardst
 are cores, and several batches: the best of them counts.
 
     python benchmarks/speed/cpu.py            # writes benchmarks/results/cpu_speed.json; wants an idle machine
+    python benchmarks/speed/cpu.py --cores 1  # one thread for all, where other work would make threads wait
     python benchmarks/speed/cpu.py --quick    # seconds; for the tests
 """
 
@@ -37,14 +38,14 @@ from mull.hub import find_model, read_card, shipped
 from mull.problem import Instance, NumpyBatch
 from mull.processor import has_bf16_products, has_int8_products, usable_cores
 from mull.provenance import provenance
-from mull.runtime import load_runtime
+from mull.runtime import Precision, Runtime, load_runtime
 from mull.solve import Solver
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 PUZZLE = "002000010000050600000000000560090000400000002000600080700201000030000900000800000"
 STEPS = 64
-PRECISIONS = ("fp32", "int8")
+PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,20 @@ class Sizes:
     puzzles: int = 1_000
     """With early exit."""
     naive_batches: tuple[int, ...] = (8, 32)
+    cores: int = 1
+    """Threads that anything may use."""
+
+    @property
+    def threads(self) -> list[int]:
+        """The yardstick's choices of threads."""
+        return sorted({1, self.cores})
 
 
-QUICK = Sizes(rounds=1, boards=2, puzzles=16, naive_batches=(2,))
+def runtime_of(precision: Precision, sizes: Sizes) -> Runtime:
+    """The model that ships, on so many cores."""
+    runtime = load_runtime(find_model("sudoku"), precision=precision)
+    runtime.workers = sizes.cores
+    return runtime
 
 
 def times(found: dict[str, Time], unit: float = 1.0) -> dict[str, dict[str, float]]:
@@ -75,18 +87,19 @@ def ratios(found: dict[str, Time], yardstick: list[str]) -> dict[str, dict[str, 
     return {name: {"wall": wall / t.wall, "processor": processor / t.processor} for name, t in others.items()}
 
 
-def cold(rounds: int) -> dict[str, Any]:
+def cold(sizes: Sizes) -> dict[str, Any]:
     """From process start to the printed answer."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(sizes.cores)}
     commands = {
         "naive": [sys.executable, str(HERE / "naive.py"), PUZZLE],
         "mull": [sys.executable, "-m", "mull", "solve", PUZZLE],
         "python": [sys.executable, "-c", "pass"],
     }
     taken: dict[str, list[Time]] = {name: [] for name in commands}
-    for turn in range(rounds + 1):
+    for turn in range(sizes.rounds + 1):
         for name, command in commands.items():
             began, before = time.perf_counter(), processor_of_children()
-            subprocess.run(command, check=True, capture_output=True)
+            subprocess.run(command, check=True, capture_output=True, env=environment)
             if turn:  # the first compiles bytecode and fills the file cache
                 taken[name].append(Time(time.perf_counter() - began, processor_of_children() - before))
     found = {name: Time(min(t.wall for t in row), min(t.processor for t in row)) for name, row in taken.items()}
@@ -115,10 +128,10 @@ def latency(sizes: Sizes, batch: NumpyBatch) -> dict[str, Any]:
     """One puzzle, warm, a fixed number of recurrences."""
     model, _ = naive.shipped("sudoku")
     inputs = torch.from_numpy(batch.inputs[:1]).long()
-    plain = {f"naive, {n} threads": naive_task(model, inputs, n, 1) for n in {1, usable_cores()}}
+    plain = {f"naive, {n} threads": naive_task(model, inputs, n, 1) for n in sizes.threads}
     tasks: dict[str, Callable[[], object]] = dict(plain)
     for precision in PRECISIONS:
-        runtime = load_runtime(find_model("sudoku"), precision=precision)
+        runtime = runtime_of(precision, sizes)
         tasks[precision] = partial(predict, runtime, batch.inputs[:1], [STEPS], 1)
     found = race(tasks, 3 * sizes.rounds)
     return {"seconds": times(found), "ratio": ratios(found, list(plain))}
@@ -131,12 +144,12 @@ def throughput(sizes: Sizes, batch: NumpyBatch) -> dict[str, Any]:
     inputs = torch.from_numpy(boards).long()
     plain = {
         f"naive, {threads} threads, batch {size}": naive_task(model, inputs, threads, size)
-        for threads in sorted({1, usable_cores()})
+        for threads in sizes.threads
         for size in sizes.naive_batches
     }
     tasks: dict[str, Callable[[], object]] = dict(plain)
     for precision in PRECISIONS:
-        runtime = load_runtime(find_model("sudoku"), precision=precision)
+        runtime = runtime_of(precision, sizes)
         tasks[precision] = partial(predict, runtime, boards, [STEPS], runtime.batch)
     found = race(tasks, sizes.rounds)
     return {"boards": len(boards), "seconds": times(found, len(boards)), "ratio": ratios(found, list(plain))}
@@ -144,7 +157,7 @@ def throughput(sizes: Sizes, batch: NumpyBatch) -> dict[str, Any]:
 
 def early_exit(sizes: Sizes, batch: NumpyBatch, fixed: dict[str, Any]) -> dict[str, Any]:
     """Puzzles in one call that leave as soon as they are verified, against the yardstick, which knows no such thing."""
-    solvers = {p: Solver(load_runtime(find_model("sudoku"), precision=p), STEPS, exact=False) for p in PRECISIONS}
+    solvers = {p: Solver(runtime_of(p, sizes), STEPS, exact=False) for p in PRECISIONS}
     problem = solvers["fp32"].problem
     lines = [problem.write(Instance(*row)) for row in zip(batch.inputs, batch.given, strict=True)]
     answers = {name: solver.solve(lines) for name, solver in solvers.items()}
@@ -167,7 +180,7 @@ def solving(sizes: Sizes) -> dict[str, Any]:
     cards = {name: read_card(path) for name, path in shipped().items()}
     return {
         "data": "rrn_test",
-        "cold": cold(sizes.rounds),
+        "cold": cold(sizes),
         "latency": latency(sizes, batch),
         "fixed_steps": fixed,
         "early_exit": early_exit(sizes, batch, fixed),
@@ -175,9 +188,11 @@ def solving(sizes: Sizes) -> dict[str, Any]:
     }
 
 
-PARTS: dict[str, Callable[[bool], dict[str, Any]]] = {
-    "solving": lambda quick: solving(QUICK if quick else Sizes()),
-    "generators": lambda quick: generate.rates(["sudoku", "nonogram"], 0.1) if quick else generate.rates(),
+PARTS: dict[str, Callable[[bool, int], dict[str, Any]]] = {
+    "solving": lambda quick, cores: solving(
+        Sizes(rounds=1, boards=2, puzzles=16, naive_batches=(2,), cores=cores) if quick else Sizes(cores=cores)
+    ),
+    "generators": lambda quick, _: generate.rates(["sudoku", "nonogram"], 0.1) if quick else generate.rates(),
     "training": cpu_training.updates_and_learning,
     "processes": cpu_training.processes,
 }
@@ -189,19 +204,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few puzzles only")
     parser.add_argument("--parts", default=",".join(PARTS), help="what to measure; the file keeps its other parts")
+    parser.add_argument("--cores", type=int, default=usable_cores(), help="threads that anything may use")
     parser.add_argument("--out", type=Path, default=RESULTS / "cpu_speed.json")
     arguments = parser.parse_args()
     machine = {"cores": usable_cores(), "int8": has_int8_products(), "bf16": has_bf16_products()}
     result: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     result |= {"kind": "cpu_speed", "provenance": provenance(), "machine": machine}
     for name in arguments.parts.split(","):
-        load = os.getloadavg()[0]
-        found = PARTS[name](arguments.quick)
-        result[name] = found
-        about = {"commit": provenance()["commit"], "load_before": load, "load_after": os.getloadavg()[0]}
-        result.setdefault("parts", {})[name] = about
+        before = os.getloadavg()[0]
+        result[name] = PARTS[name](arguments.quick, arguments.cores)
+        about = {"cores": arguments.cores, "load_before": before, "load_after": os.getloadavg()[0]}
+        result.setdefault("parts", {})[name] = {"commit": provenance()["commit"], **about}
         write_text(arguments.out, json.dumps(result, indent=1) + "\n")
-        print(json.dumps({name: found}, indent=1), flush=True)
+        print(json.dumps({name: result[name]}, indent=1), flush=True)
 
 
 if __name__ == "__main__":

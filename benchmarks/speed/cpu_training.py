@@ -20,7 +20,6 @@ import torch
 from rounds import race
 
 from mull.models.recurrent_transformer import ModelConfig
-from mull.processor import usable_cores
 from mull.recipes import get_recipe
 from mull.recipes.recipe import Recipe
 from mull.train import validate
@@ -63,7 +62,7 @@ class NaiveTraining:
         naive.train_step(self.model, self.optimiser, self.inputs[rows], self.solution[rows], self.recurrences)
 
 
-def updates(recipe: Recipe, sizes: Sizes) -> dict[str, Any]:
+def updates(recipe: Recipe, sizes: Sizes, cores: int) -> dict[str, Any]:
     """Puzzles trained a second: the same model, the same recurrences; ours also augments and averages weights."""
     ours = Trainer(recipe, recipe.train.load(recipe.seed, recipe.problem), CPU)
     exact = Trainer(replace(recipe, training=replace(recipe.training, bf16=False)), recipe.train.load(recipe.seed), CPU)
@@ -73,7 +72,7 @@ def updates(recipe: Recipe, sizes: Sizes) -> dict[str, Any]:
         made[f"naive, batch {batch}"] = training.update, batch
     made |= {"ours": (ours.update, recipe.training.batch), "ours, float32": (exact.update, recipe.training.batch)}
     tasks: dict[str, Callable[[], object]] = {}
-    for threads in sorted({1, usable_cores()}):
+    for threads in sorted({1, cores}):
         for name, (update, _) in made.items():
             tasks[f"{name}, {threads} threads"] = partial(_several, update, sizes.updates, threads)
     found = race(tasks, sizes.rounds)
@@ -140,7 +139,7 @@ def _until(update: Callable[[], None], accuracy: Callable[[], float], every: int
             return {"reached": best >= GOAL, "seconds": spent, "updates": count, "best": best}
 
 
-def processes(quick: bool) -> dict[str, Any]:
+def processes(quick: bool, cores: int) -> dict[str, Any]:
     """One process and two under torchrun, each with one thread: the same curve, and how much faster two are."""
     sizes = QUICK if quick else Sizes()
     rows: dict[int, list[dict[str, float]]] = {}
@@ -167,11 +166,11 @@ def processes(quick: bool) -> dict[str, Any]:
     }
 
 
-def updates_and_learning(quick: bool) -> dict[str, Any]:
+def updates_and_learning(quick: bool, cores: int) -> dict[str, Any]:
     """The recipe `sudoku-4x4` against the yardstick."""
     sizes, recipe = QUICK if quick else Sizes(), get_recipe("sudoku-4x4")
     if quick:
         training = replace(recipe.training, recurrences=2, validate_steps=2)
         few = {"train": replace(recipe.train, count=64), "valid": replace(recipe.valid, count=8)}
         recipe = replace(recipe, training=training, **few)
-    return {"recipe": recipe.name, "updates": updates(recipe, sizes), "learning": learning(recipe, sizes)}
+    return {"recipe": recipe.name, "updates": updates(recipe, sizes, cores), "learning": learning(recipe, sizes)}
