@@ -29,15 +29,21 @@ from mull.train import train
 
 RESULTS = Path(__file__).parents[1] / "results"
 LATE = ["constraint_start=1000", "constraint_warmup=500"]
-"""From the first update on, the paper's estimator keeps a short training from learning at all (docs/losses.md)."""
+"""From the first update on, the paper's losses keep a short training from learning at all (docs/losses.md)."""
+EXPECTED = ["cardinality=1", "fixed_bounds_only=true", "estimator=soft"]
+BINARISED = ["cardinality=0.1", "fixed_bounds_only=true"]
+ATTENTION = ["attention=0.1"]
 LOSSES = {
     "none": [],
-    "attention": ["attention=0.1", *LATE],
-    "cardinality": ["cardinality=0.1", "fixed_bounds_only=true", *LATE],
-    "both": ["cardinality=0.1", "fixed_bounds_only=true", "attention=0.1", *LATE],
-    "cardinality, expected counts": ["cardinality=1", "fixed_bounds_only=true", "estimator=soft"],
+    "cardinality": [*EXPECTED, *LATE],
+    "attention": [*ATTENTION, *LATE],
+    "both": [*EXPECTED, *ATTENTION, *LATE],
+    "cardinality, binarised": [*BINARISED, *LATE],
+    "both, binarised": [*BINARISED, *ATTENTION, *LATE],
+    "cardinality from the first update on": EXPECTED,
 }
-"""Settings of each row, with weights from the paper's list (0, 0.1, 0.5, 1); below its rows, an estimator of ours."""
+"""Settings of each row, with weights from the paper's list (0, 0.1, 0.5, 1): its four rows with expected counts, then
+with its own estimator, then without a late start."""
 COMMON = ["updates=3000", "validate_every=500"]
 QUICK = ["updates=3", "batch=8", "width=16", "recurrences=2", "validate_every=3", "validate_steps=2"]
 QUICK += ["train.count=20", "valid.count=10", "test.count=10"]
@@ -77,7 +83,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--only", help="rows to train, with commas between them; no file is written")
-    parser.add_argument("--set", dest="settings", action="append", default=[], help="key=value for all four recipes")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="key=value for all recipes")
     parser.add_argument("--runs", type=Path, default=Path("runs/constraints"))
     parser.add_argument("--out", type=Path, default=RESULTS / "constraints.json")
     arguments = parser.parse_args()

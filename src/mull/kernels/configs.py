@@ -5,8 +5,11 @@ A table and not a search at run time, since the first call may be inside the cap
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any
+
+import torch
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,19 @@ class GradientTile:
 FORCED: dict[str, Any] = {}
 """Tiles by kernel that replace those of the table, to measure them."""
 
+
+def state_type() -> torch.dtype:
+    """Of states in memory: float16 is twice as fast to move as float32, and more precise than bfloat16's products."""
+    found: torch.dtype = FORCED.get("state", torch.float16)
+    return found
+
+
+def cdf() -> str:
+    """How GELU gets its distribution function in 16 bits; Triton's interpreter has no instruction for tanh."""
+    found: str = FORCED.get("cdf", "polynomial" if os.environ.get("TRITON_INTERPRET") == "1" else "tanh")
+    return found
+
+
 # From this many tokens on; the last entry that fits counts.
 TOKEN_FORWARD: dict[int, TokenTile] = {
     0: TokenTile(16, 64, 64, 4, 3),
@@ -69,6 +85,8 @@ TOKEN_BACKWARD: dict[int, TokenTile] = {
     4_096: TokenTile(32, 64, 64, 4, 3),
     8_192: TokenTile(64, 32, 64, 4, 3),
 }
+IN_TWO_FROM = 8_192
+"""Tokens from which on the backward pass over tokens is two kernels, with the same tiles."""
 
 
 def _last(table: dict[int, TokenTile], tokens: int) -> TokenTile:
@@ -87,8 +105,10 @@ def token_backward(tokens: int, width: int) -> TokenTile:
 
 def mlp_backward(tokens: int, width: int) -> TokenTile | None:
     """For the second half of the backward pass over tokens; None if one kernel does both halves."""
-    forced: TokenTile | None = FORCED.get("mlp_backward")
-    return forced
+    if "mlp_backward" in FORCED:
+        forced: TokenTile | None = FORCED["mlp_backward"]
+        return forced
+    return token_backward(tokens, width) if tokens >= IN_TWO_FROM and width <= 128 else None
 
 
 def _fit(tile: TokenTile, width: int) -> TokenTile:
@@ -104,6 +124,8 @@ def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> At
     if forced is not None:
         return forced
     whole = _power_of_two(variables)
+    if 64 < variables <= 96:
+        return AttentionTile(32, 64, 2, 1, tail=32, whole=True, registers=96 if head <= 32 else None)
     if whole <= 128:
         return AttentionTile(min(whole, 32), whole, 2, 1)
     return AttentionTile(64, 64, 4, 3)
@@ -115,8 +137,12 @@ def attention_backward(puzzles: int, heads: int, variables: int, head: int) -> A
     if forced is not None:
         return forced
     whole = _power_of_two(variables)
+    if 64 < variables <= 96:
+        return AttentionTile(32, 64, 2, 1, tail=32)
     if whole <= 128:
         return AttentionTile(whole if puzzles * heads >= 4096 else min(whole, 32), whole, 4, 1)
+    if 128 < whole <= 256 and head <= 32:
+        return AttentionTile(64, whole, 8, 1)
     return AttentionTile(64, 64, 4, 2)
 
 

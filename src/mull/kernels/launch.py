@@ -81,7 +81,7 @@ class Plan:
 
     def token(self) -> dict[str, Any]:
         """The kernels' constants for work on tokens."""
-        cdf = "exact" if self.dtype == torch.float32 else configs.FORCED.get("cdf", "polynomial")
+        cdf = "exact" if self.dtype == torch.float32 else configs.cdf()
         values = {"VALUES": self.values, "VALUES_P": self.values_padded}
         return {"WIDTH": self.width, **values, "INJECT": self.inject, "CDF": cdf, **self.drop()}
 

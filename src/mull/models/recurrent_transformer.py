@@ -234,6 +234,7 @@ class RecurrentTransformer(nn.Module):
     def _run_kernels(
         self, state_BVH: Tensor, context_BVH: Tensor, steps: int, every_step: bool = True
     ) -> tuple[Tensor, Tensor]:
+        from mull.kernels.configs import state_type
         from mull.kernels.fold import fold_model
         from mull.kernels.function import run
         from mull.kernels.launch import Plan
@@ -252,6 +253,7 @@ class RecurrentTransformer(nn.Module):
             inject=inject,
             dropout=config.dropout if self.training else 0.0,
             dtype=torch.bfloat16,
+            state_dtype=state_type(),
         )
         with torch.autocast(state_BVH.device.type, enabled=False):
             feedback = None if self.feedback is None else self.feedback.weight
