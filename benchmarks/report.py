@@ -275,7 +275,8 @@ def constraints() -> str:
         "|---" * 8 + "|",
     ]
     for name, row in late["rows"].items():
-        other = at_once["rows"].get(name)
+        other = at_once["rows"].get(name if "binarised" not in name else name.split(",")[0])
+        other = None if name in ("cardinality", "both") else other  # those were binarised
         cells = [name, *(f"{100 * row['right'][steps]:.1f} %" for steps in ("32", "64"))]
         cells += [
             f"{100 * row['fewest_givens']['64']:.1f} %",

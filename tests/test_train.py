@@ -18,10 +18,11 @@ import torch
 from mull import checkpoint
 from mull.data import sets
 from mull.errors import InvalidInput
+from mull.optimisers import Muon, decay_groups, orthogonal
 from mull.problem import Batch
 from mull.recipes import Data, Recipe, Training, get_recipe
 from mull.train import train
-from mull.trainer import Slots, Trainer, decay_groups, schedule
+from mull.trainer import Slots, Trainer, schedule
 
 RUN = """
 import sys
@@ -164,6 +165,34 @@ def test_schedule_and_decay() -> None:
     decayed, others = decay_groups(trainer.model, 0.1)
     assert len(decayed["params"]) == 6 and decayed["weight_decay"] == 0.1  # type: ignore[arg-type]
     assert others["weight_decay"] == 0.0
+
+
+def test_muon_takes_the_matrices_of_blocks_alone() -> None:
+    trainer = Trainer(small_recipe(optimiser="muon"), sets.load("sudoku-4x4_train", 32), torch.device("cpu"))
+    muon, adam = trainer.optimisers
+    assert isinstance(muon, Muon)
+    taken = {id(p) for group in muon.param_groups for p in group["params"]}
+    left = {id(p) for group in adam.param_groups for p in group["params"]}
+    names = {name for name, p in trainer.model.named_parameters() if id(p) in taken}
+    assert names == {f"blocks.0.{part}.weight" for part in ("qkv", "project", "expand", "contract")}
+    assert not taken & left and len(taken | left) == len(list(trainer.model.parameters()))
+    trainer.update()
+    first = trainer.read_metrics()["loss"]
+    for _ in range(60):
+        trainer.update()
+    trainer.read_metrics()
+    trainer.update()
+    assert trainer.read_metrics()["loss"] < 0.8 * first
+    with pytest.raises(InvalidInput, match="optimiser"):
+        Training(optimiser="sgd")
+
+
+@pytest.mark.parametrize("shape", [(3, 16, 16), (1, 64, 16), (1, 16, 64)])
+def test_singular_values_become_about_one(shape: tuple[int, int, int]) -> None:
+    found = torch.linalg.svdvals(orthogonal(torch.randn(shape, generator=torch.Generator().manual_seed(0))))
+    assert found.min() > 0.3 and found.max() < 1.3
+    first, *others = found[..., : min(shape[1:])].flatten().tolist()
+    assert max(abs(first - other) for other in others) < 0.9
 
 
 def test_the_average_follows_quickly_at_first() -> None:

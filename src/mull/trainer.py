@@ -23,6 +23,7 @@ from mull.errors import InvalidInput
 from mull.losses import total_loss
 from mull.losses.attention import adjacency
 from mull.models.recurrent_transformer import RecurrentTransformer, Trace
+from mull.optimisers import optimisers
 from mull.problem import Batch, NumpyBatch, with_bounds
 from mull.processor import has_bf16_products
 from mull.recipes.recipe import Recipe, Training
@@ -56,14 +57,6 @@ def constraint_scale(step: int, training: Training) -> float:
     """What the weights of constraint losses are multiplied by: 0 until they start, then up to 1."""
     since = step - training.constraint_start
     return 0.0 if since < 0 else min(1.0, (since + 1) / max(1, training.constraint_warmup))
-
-
-def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, object]]:
-    """Weight decay on the matrices of linear and convolutional layers alone."""
-    decayed = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear | nn.Conv2d)}
-    matrices = [p for p in model.parameters() if id(p) in decayed]
-    others = [p for p in model.parameters() if id(p) not in decayed]
-    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
 def _bf16_on_cpu(recipe: Recipe, device: torch.device) -> bool:
@@ -125,7 +118,7 @@ class Trainer:
             self.module = DistributedDataParallel(self.model)
         # Numbers that change from update to update are tensors, since a captured graph reads them anew each time.
         self.lr, self.ema_weight, self.constraints = (torch.zeros((), device=device) for _ in range(3))
-        self.optimiser = self._optimiser()
+        self.optimisers = optimisers(self.model, training, self.lr, self.graphed)
         if recipe.loss.needs_bounds:
             data = with_bounds(recipe.problem, data)
         self.data: Batch[Tensor] = data.map(lambda array: torch.from_numpy(array).to(device))
@@ -163,10 +156,11 @@ class Trainer:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             trace: Trace = self.module(batch.inputs, training.recurrences, resume, watch_VV=self.watch_VV)
         loss, terms = total_loss(trace, batch, self.recipe.problem, self.recipe.loss, self.constraints)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
-        self.optimiser.step()
+        for optimiser in self.optimisers:
+            optimiser.step()
         with torch.no_grad():
             self._average()
             right = trace.logits_SLBVD[-1, -1].argmax(-1) == batch.solution
@@ -230,17 +224,6 @@ class Trainer:
         rows = torch.zeros(self.recipe.training.batch // self.world, dtype=torch.long, device=self.device)
         return Slots(self.data[rows], self.recipe.model.width, self.recipe.training, self.rank, self.world)
 
-    def _optimiser(self) -> torch.optim.AdamW:
-        groups = decay_groups(self.model, self.recipe.training.weight_decay)
-        optimiser = torch.optim.AdamW(groups, lr=self.lr, betas=(0.9, 0.95), fused=True, capturable=self.graphed)
-        for parameter in self.model.parameters():  # there from the start, so that checkpoints can name it
-            optimiser.state[parameter] = {
-                "step": torch.zeros((), device=self.device),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
-        return optimiser
-
     def read_metrics(self) -> dict[str, float]:
         """Mean loss, its terms if it has several, and share of solved boards since the last call, of all processes."""
         if self.world > 1:
@@ -254,8 +237,9 @@ class Trainer:
         """All state of the training as named tensors: what a checkpoint holds."""
         found = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         found |= {f"ema.{name}": tensor for name, tensor in self.ema.state_dict().items()}
+        state = {parameter: kept for optimiser in self.optimisers for parameter, kept in optimiser.state.items()}
         for name, parameter in self.model.named_parameters():
-            found |= {f"optimiser.{name}.{key}": value for key, value in self.optimiser.state[parameter].items()}
+            found |= {f"optimiser.{name}.{key}": value for key, value in state[parameter].items()}
         if self.slots is not None:
             found |= {f"slots.{name}": tensor for name, tensor in self.slots.batch.arrays().items()}
             found |= {"slots.state": self.slots.state_BVH, "slots.reset": self.slots.reset_B}

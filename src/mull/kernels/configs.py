@@ -26,6 +26,8 @@ class TokenTile:
     stages: int
     registers: int | None = None
     """Most that a thread may use, so that more programs fit on a processor."""
+    apart: bool = False
+    """In the forward pass: the residual waits beside the sum of the MLP and not in it, as it has to with dropout."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,10 @@ TOKEN_FORWARD: dict[int, TokenTile] = {
     0: TokenTile(16, 64, 64, 4, 3),
     4_096: TokenTile(64, 64, 64, 4, 3),
 }
+TOKEN_FORWARD_PLAIN: dict[int, TokenTile] = {  # without dropout
+    0: TokenTile(16, 64, 64, 4, 3),
+    4_096: TokenTile(64, 32, 64, 4, 3),
+}
 TOKEN_BACKWARD: dict[int, TokenTile] = {
     0: TokenTile(16, 64, 64, 4, 3),
     4_096: TokenTile(32, 64, 64, 4, 3),
@@ -93,9 +99,10 @@ def _last(table: dict[int, TokenTile], tokens: int) -> TokenTile:
     return table[max(least for least in table if least <= tokens)]
 
 
-def token_forward(tokens: int, width: int) -> TokenTile:
+def token_forward(tokens: int, width: int, dropout: bool) -> TokenTile:
     """For the forward pass over tokens."""
-    return FORCED.get("token_forward") or _fit(_last(TOKEN_FORWARD, tokens), width)
+    table = TOKEN_FORWARD if dropout else TOKEN_FORWARD_PLAIN
+    return FORCED.get("token_forward") or _fit(_last(table, tokens), width)
 
 
 def token_backward(tokens: int, width: int) -> TokenTile:
@@ -115,7 +122,7 @@ def _fit(tile: TokenTile, width: int) -> TokenTile:
     if width > 128:  # one row needs twice the registers
         rows, warps = (64, 8) if tile.rows >= 64 else (tile.rows, 8)
         return TokenTile(rows, min(tile.hidden, 32), min(tile.columns, 32), warps, 2)
-    return TokenTile(tile.rows, tile.hidden, min(tile.columns, width), tile.warps, tile.stages)
+    return replace(tile, columns=min(tile.columns, width))
 
 
 def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:

@@ -78,6 +78,7 @@ def token_forward(
     FEEDBACK: tl.constexpr,
     INJECT: tl.constexpr,
     NEXT: tl.constexpr,
+    APART: tl.constexpr,  # the residual waits beside the sum of the MLP, and not in it
     CDF: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
@@ -94,9 +95,9 @@ def token_forward(
         y = tl.where(kept(key, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
     y += x.load([row, 0]).to(tl.float32)
     normed = normalise(y, WIDTH)[0].to(dtype)
-    if DROP:
+    if APART:
+        y = rounded(y, after.dtype)  # as precise as what is stored, in half the registers if that is 16 bits
         z = tl.zeros([BM, WIDTH], tl.float32)
-        y = y.to(after.dtype)  # as precise as what is stored, in half the registers if that is 16 bits
     else:
         z = y
     for start in range(0, 4 * WIDTH, BH):
@@ -107,7 +108,9 @@ def token_forward(
     z += tl.load(contract_b_ptr + cols)
     if DROP:
         key = dropout_key(seed_ptr, step, 2, 0)
-        z = y.to(tl.float32) + tl.where(kept(key, rows, cols, THRESHOLD), z * KEPT_SCALE, 0.0)
+        z = tl.where(kept(key, rows, cols, THRESHOLD), z * KEPT_SCALE, 0.0)
+    if APART:
+        z += y.to(tl.float32)
     if LOGITS or FEEDBACK:
         values = tl.arange(0, VALUES_P)
         there = values[:, None] < VALUES

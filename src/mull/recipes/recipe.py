@@ -51,6 +51,7 @@ def withhold(batch: NumpyBatch, hidden: BoolArray) -> NumpyBatch:
 
 LABELS = ("all", "unknown", "given")
 AUGMENTS = ("none", "geometric", "all")
+OPTIMISERS = ("adamw", "muon")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Training:
     """Instances in one update, over all processes."""
     recurrences: int = 32
     """Recurrences in one update (the paper's R)."""
+    optimiser: str = "adamw"
+    """`adamw`, or `muon`: that one for the blocks' matrices."""
     learning_rate: float = 1e-3
     warmup: int = 200
     """Updates over which the learning rate rises to its peak; it falls to zero as a cosine afterwards."""
@@ -102,6 +105,8 @@ class Training:
     def __post_init__(self) -> None:
         if self.augment not in AUGMENTS:
             raise unknown("augmentation", self.augment, AUGMENTS)
+        if self.optimiser not in OPTIMISERS:
+            raise unknown("optimiser", self.optimiser, OPTIMISERS)
         for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} is at least 1, not {getattr(self, name)}")

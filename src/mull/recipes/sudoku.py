@@ -45,7 +45,6 @@ def sudoku_4x4_no_labels() -> Recipe:
         name="sudoku-4x4.no-labels",
         description="4x4 boards without solutions: givens and constraints alone",
         train=replace(base.train, labels="given"),
-        model=replace(base.model, embedding_std=0.5),
         loss=LossWeights(cardinality=1, estimator="soft"),
     )
 
@@ -96,9 +95,9 @@ def sudoku_rrn_best() -> Recipe:
         base,
         name="sudoku-rrn.best",
         description="RRN puzzles (180k), all symmetries, carried slots, feedback, injection",
-        model=ModelConfig(dropout=0.0, feedback=True, inject=True),
+        model=ModelConfig(dropout=0.0, embedding_std=0.5, feedback=True, inject=True),
         training=Training(
-            updates=30_000,
+            updates=20_000,
             batch=1024,
             recurrences=16,
             learning_rate=2e-3,
@@ -106,7 +105,7 @@ def sudoku_rrn_best() -> Recipe:
             ema=0.995,
             augment="all",
             carry=0.5,
-            validate_every=2_000,
+            validate_every=1_000,
         ),
     )
 
@@ -132,7 +131,6 @@ def sudoku_rrn_semi_best() -> Recipe:
         name="sudoku-rrn-semi.best",
         description="RRN puzzles (4k labelled, 8k unlabelled), all symmetries, carried slots, feedback, injection",
         train=Data("rrn_train", 12_000, labelled_rows=4_000),
-        model=replace(base.model, embedding_std=0.5),
         training=replace(
             base.training,
             updates=6_000,
@@ -153,7 +151,6 @@ def sudoku_rrn_no_labels() -> Recipe:
         name="sudoku-rrn.no-labels",
         description="RRN puzzles (180k) without solutions: givens and constraints alone, all symmetries",
         train=replace(base.train, labels="given"),
-        model=replace(base.model, embedding_std=0.5),
         training=replace(base.training, updates=6_000, learning_rate=1e-3, validate_every=500),
         loss=LossWeights(cardinality=1, estimator="soft"),
     )

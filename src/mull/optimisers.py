@@ -1,0 +1,86 @@
+"""What turns gradients into steps: AdamW, or Muon for the matrices of the blocks and AdamW for everything else.
+
+Learning rates are tensors, and all state is there from the start: a captured CUDA graph reads the one anew in each
+update, and a checkpoint can name the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mull.recipes.recipe import Training
+
+
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Weight decay on the matrices of linear and convolutional layers alone."""
+    decayed = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear | nn.Conv2d)}
+    matrices = [p for p in model.parameters() if id(p) in decayed]
+    others = [p for p in model.parameters() if id(p) not in decayed]
+    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+
+
+def optimisers(model: nn.Module, training: Training, lr: Tensor, graphed: bool) -> list[torch.optim.Optimizer]:
+    """One for each part of the model that has its own rule; `graphed` if their steps are captured in a CUDA graph."""
+    groups = decay_groups(model, training.weight_decay)
+    found: list[torch.optim.Optimizer] = []
+    if training.optimiser == "muon":
+        inner = {id(p) for name, p in model.named_parameters() if name.startswith("blocks.") and p.dim() == 2}
+        matrices = [p for p in groups[0]["params"] if id(p) in inner]
+        groups[0]["params"] = [p for p in groups[0]["params"] if id(p) not in inner]
+        found.append(Muon(matrices, lr, training.weight_decay))
+    adam = torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), fused=True, capturable=graphed)
+    for group in adam.param_groups:
+        for parameter in group["params"]:
+            adam.state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+    return [*found, adam]
+
+
+class Muon(torch.optim.Optimizer):
+    """Steps along the momentum with all its singular values set to about 1 (Jordan et al., 2024).
+
+    Steps are scaled to the size of AdamW's (0.2 for each weight on average; Liu et al., 2025), so that learning rate
+    and decay mean the same for both. A matrix of several square ones, such as that of queries, keys and values, counts
+    as those.
+    """
+
+    def __init__(self, matrices: list[nn.Parameter], lr: Tensor, weight_decay: float, momentum: float = 0.95) -> None:
+        """For matrices of linear layers, (out, in)."""
+        super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        for matrix in matrices:
+            self.state[matrix] = {"momentum": torch.zeros_like(matrix)}
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """One step for all matrices that have a gradient."""
+        for group in self.param_groups:
+            lr, fade = group["lr"], group["momentum"]
+            for matrix in group["params"]:
+                if matrix.grad is None:
+                    continue
+                average = self.state[matrix]["momentum"]
+                average.lerp_(matrix.grad, 1 - fade)
+                wanted = matrix.grad.lerp(average, fade)
+                out, into = matrix.shape
+                parts = wanted.view(3, into, into) if out == 3 * into else wanted[None]
+                scale = 0.2 * max(parts.shape[1:]) ** 0.5
+                matrix.mul_(1 - lr * group["weight_decay"])
+                matrix.sub_(orthogonal(parts).view_as(matrix) * (lr * scale))
+
+
+def orthogonal(matrices_NOI: Tensor, rounds: int = 5) -> Tensor:
+    """Each matrix with its singular values between about 0.7 and 1.2, by Newton and Schulz's iteration in bfloat16."""
+    wide = matrices_NOI.shape[1] > matrices_NOI.shape[2]
+    x = (matrices_NOI.transpose(1, 2) if wide else matrices_NOI).bfloat16()
+    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    for _ in range(rounds):
+        square = x @ x.transpose(1, 2)
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    found: Tensor = x.transpose(1, 2) if wide else x
+    return found.to(matrices_NOI.dtype)
