@@ -26,7 +26,7 @@ ORDER = [
         "hub",
         "runtime",
     ),
-    *("pool", "search", "provenance", "evaluate", "optimisers", "trainer", "train", "progress", "export"),
+    *("pool", "search", "provenance", "evaluate", "optimisers", "adaptive", "trainer", "train", "progress", "export"),
     *("count", "photo", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
     *("serve", "cli", "__main__"),
 ]

@@ -169,8 +169,9 @@ class TorchRuntime(Runtime):
     ) -> None:
         """Run `model`, moved to `device` if one is named; its training mode is the same after every call."""
         self.problem, self.card = problem, card
-        self._model: Any = model if device is None else model.to(device)
-        self._device, self._bf16 = next(model.parameters()).device, bf16
+        self.model: Any = model if device is None else model.to(device)
+        self._device, self.bf16 = next(model.parameters()).device, bf16
+        self.precision = "bf16" if bf16 else "fp32"
         self.batch, self.workers = (64, 1) if self._device.type == "cpu" else (2048, 1)
 
     def start(self, inputs: NDArray[Any]) -> State:
@@ -178,14 +179,14 @@ class TorchRuntime(Runtime):
 
         tensor = torch.as_tensor(np.ascontiguousarray(inputs), device=self._device)
         with self._evaluating():
-            state, context = self._model.start(tensor)
-            given = self._model.tell_given(context)
+            state, context = self.model.start(tensor)
+            given = self.model.tell_given(context)
         return State((state, context), None if given is None else (given > 0).cpu().numpy())
 
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
         after, context = state.tensors
         with self._evaluating():
-            after, logits_LBVD = self._model.advance(after, context, count)
+            after, logits_LBVD = self.model.advance(after, context, count)
         return State((after, context), state.given_BV), logits_LBVD[-1].float().cpu().numpy()
 
     def _like(self, noise: FloatArray, tensor: Any) -> Any:
@@ -201,15 +202,15 @@ class TorchRuntime(Runtime):
     def _evaluating(self) -> Iterator[None]:
         import torch
 
-        training = self._model.training
+        training = self.model.training
         if training:
-            self._model.eval()
+            self.model.eval()
         try:
-            with torch.inference_mode(), torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
+            with torch.inference_mode(), torch.autocast(self._device.type, torch.bfloat16, enabled=self.bf16):
                 yield
         finally:
             if training:
-                self._model.train()
+                self.model.train()
 
 
 def load_runtime(
@@ -217,8 +218,8 @@ def load_runtime(
 ) -> Runtime:
     """A runtime for a model file; `auto` takes onnxruntime where it is installed and no device is asked for.
 
-    Of precisions, `auto` takes int8 where it was measured to lose nothing (see `Card.int8`) and is fast; solving does
-    so, while a model's accuracy is measured in fp32 unless somebody asks for int8.
+    Of precisions, `auto` takes int8 where it was measured to lose nothing (see `Card.int8`) and is fast, and bfloat16
+    on GPUs, where kernels need it; solving does so, while a model's accuracy is measured in fp32 unless somebody asks.
     """
     if backend not in ("auto", "onnx", "torch"):
         raise InvalidInput(f"there is no backend {backend!r}: use auto, onnx or torch")
@@ -238,7 +239,8 @@ def load_runtime(
     card, members = read_model(path, ("weights.safetensors",))
     model = model_from_weights(card.problem, dict(card.model), members["weights.safetensors"])
     try:
-        return TorchRuntime(model, card.problem, card, device)
+        bf16 = precision == "auto" and device is not None and device.startswith("cuda")
+        return TorchRuntime(model, card.problem, card, device, bf16)
     except (RuntimeError, AssertionError) as error:  # torch's ways to say that there is no such device
         raise InvalidInput(f"cannot use the device {device!r}: {str(error).splitlines()[0]}") from error
 

@@ -1,0 +1,285 @@
+"""Recurring on many instances on one device: solved ones leave their batch, and nothing waits for the host.
+
+One *round* lets the next instances in line take the free places of a batch, makes a few recurrences, checks the answers
+exactly, and frees the places of those that are verified or out of steps. No shape in it depends on data, so on a GPU it
+is one CUDA graph. When the line is empty and few are left, they move to a smaller batch.
+
+Shapes: C instance in line, B place in a batch, V variable, D value, H width, N atom (V * D), G group, A atom of one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mull.constraints import BoolArray, Cardinality, IntArray
+from mull.problem import Images, Problem
+
+CHUNK = 4
+"""Recurrences in a round: fewer check and move more often than pays."""
+CAPACITY = 1 << 16
+"""Instances in line at once; more are taken in parts."""
+SHRINK = 4
+"""How much smaller the next batch is when the line is empty."""
+LONG = 16
+"""Recurrences in a round from which on it does no harm that the device waits for the host in between."""
+LARGEST = 2**15 - 1
+
+
+def supported(problem: Problem) -> bool:
+    """Whether answers can be checked on a device: all rules are cardinalities, and the inputs state what is given."""
+    cardinalities = [isinstance(rule, Cardinality) for rule in problem.rules]
+    return bool(cardinalities) and all(cardinalities) and not isinstance(problem.input_kind(), Images)
+
+
+class Checker:
+    """A problem's rules as tensors; it says what `Problem.check` says of values that are in their domain."""
+
+    def __init__(self, problem: Problem, device: torch.device) -> None:
+        variables = problem.variables()
+        self.rules = [rule for rule in problem.rules if isinstance(rule, Cardinality)]
+        self.domain = torch.arange(variables.values, device=device)
+        none = variables.count * variables.values
+        self.atoms = [torch.from_numpy(np.where(r.atoms < 0, none, r.atoms).T.copy()).to(device) for r in self.rules]
+
+    def bounds(self, inputs: NDArray[Any]) -> list[IntArray]:
+        """Lower and upper bounds (B, G or 1) of each rule whose bounds depend on the instance."""
+        sides = [side for rule in self.rules if rule.bounds is not None for side in rule.limits(inputs)]
+        small = [side if side.max() <= LARGEST else side.clip(max=LARGEST) for side in sides]  # no count is larger
+        return [np.broadcast_to(side.astype(np.int16), (len(inputs), side.shape[1])) for side in small]
+
+    def __call__(self, values_BV: Tensor, bounds: list[Tensor]) -> Tensor:
+        """(B,): which answers satisfy every rule."""
+        true_BN = (values_BV[:, :, None] == self.domain).flatten(1)
+        padded = torch.nn.functional.pad(true_BN.to(torch.uint8), (0, 1))
+        right = torch.ones(len(values_BV), dtype=torch.bool, device=values_BV.device)
+        by_instance = iter(bounds)
+        for rule, atoms_AG in zip(self.rules, self.atoms, strict=True):
+            size, groups = atoms_AG.shape
+            taken = padded.index_select(1, atoms_AG.flatten()).view(-1, size, groups)
+            count_BG = taken[:, 0].to(torch.int16) if size == 1 else taken.sum(1, dtype=torch.int16)
+            lower: Tensor | int = rule.lower if rule.bounds is None else next(by_instance)
+            upper: Tensor | int = rule.upper if rule.bounds is None else next(by_instance)
+            right &= ((count_BG >= lower) & (count_BG <= upper)).all(1)
+        return right
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of each instance."""
+
+    values_CV: IntArray
+    verified_C: BoolArray
+    steps_C: IntArray
+
+
+class Line:
+    """Instances on the device, in order, and what became of each; one row more takes what belongs to nobody."""
+
+    def __init__(self, problem: Problem, check: Checker, capacity: int, device: torch.device) -> None:
+        self.check, self.none = check, capacity
+        variables, kind = problem.variables().count, problem.input_kind()
+        sample = np.zeros((1, variables, *kind.shape), dtype=np.uint8)
+        places: dict[str, Any] = {"device": device}
+        self.inputs = torch.zeros(capacity + 1, *sample.shape[1:], dtype=torch.int32, **places)
+        self.bounds = [
+            torch.zeros(capacity + 1, side.shape[1], dtype=torch.int16, **places) for side in check.bounds(sample)
+        ]
+        self.values = torch.zeros(capacity + 1, variables, dtype=torch.int16, **places)
+        self.verified = torch.zeros(capacity + 1, dtype=torch.bool, **places)
+        self.steps = torch.zeros(capacity + 1, dtype=torch.int32, **places)
+        self.counts = torch.zeros(3, dtype=torch.int64, **places)
+        self.entered, self.there, self.left = self.counts.unbind()  # views
+        self.loaded = 0
+
+    def reset(self, count: int) -> None:
+        """An empty line, of so many instances to come."""
+        self.loaded = 0
+        self.counts.copy_(torch.tensor([0, 0, count]))
+
+    def load(self, inputs: NDArray[Any]) -> None:
+        """More instances at the end, while the device is at work on others."""
+        end = self.loaded + len(inputs)
+        for tensor, array in zip((self.inputs, *self.bounds), (inputs, *self.check.bounds(inputs)), strict=True):
+            host = torch.from_numpy(np.require(array, requirements=["C", "W"]))
+            if tensor.is_cuda:
+                host = host.pin_memory().to(tensor.device, non_blocking=True)
+            tensor[self.loaded : end].copy_(host)
+        self.loaded = end
+        self.there.fill_(end)
+
+    def outcome(self) -> Outcome:
+        """What became of those that were loaded."""
+        parts = (tensor[: self.loaded].cpu().numpy() for tensor in (self.values, self.verified, self.steps))
+        values, verified, steps = parts
+        return Outcome(values.astype(np.int64), verified.copy(), steps.astype(np.int64))
+
+
+class Places:
+    """A batch of fixed size, and a round of it."""
+
+    def __init__(self, model: Any, line: Line, size: int, chunk: int, steps: int, bf16: bool) -> None:
+        self.model, self.line, self.size, self.chunk, self.steps, self.bf16 = model, line, size, chunk, steps, bf16
+        device = line.inputs.device
+        self.number_B = torch.full((size,), line.none, dtype=torch.int64, device=device)
+        self.age_B = torch.zeros(size, dtype=torch.int32, device=device)
+        with self._autocast():
+            self.state_BVH, self.context_BVH = (t.float().clone() for t in model.start(line.inputs[self.number_B]))
+        self._run: Callable[[], None] | None = None
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.line.inputs.device.type, torch.bfloat16, enabled=self.bf16)
+
+    def round(self) -> None:
+        """The next in line enter, all recur, and those that are done leave."""
+        if self._run is None:
+            self._run = self._capture() if self.number_B.is_cuda else self._round
+        self._run()
+
+    def _round(self) -> None:
+        line = self.line
+        free_B = self.number_B == line.none
+        turn_B = line.entered + free_B.cumsum(0) - 1
+        entering_B = free_B & (turn_B < line.there)
+        number_B = torch.where(entering_B, turn_B, self.number_B)
+        line.entered.add_(entering_B.sum())
+        with self._autocast():
+            fresh = self.model.start(line.inputs[number_B])
+            state, context = (
+                torch.where(entering_B[:, None, None], new.float(), old)
+                for new, old in zip(fresh, (self.state_BVH, self.context_BVH), strict=True)
+            )
+            after, logits_LBVD = self.model.advance(state, context, self.chunk)
+        values_BV = logits_LBVD[-1].argmax(-1)
+        verified_B = line.check(values_BV, [side[number_B] for side in line.bounds])
+        age_B = torch.where(entering_B, 0, self.age_B) + self.chunk
+        leaving_B = (number_B != line.none) & (verified_B | (age_B >= self.steps))
+        place_B = torch.where(leaving_B, number_B, line.none)
+        line.values.index_copy_(0, place_B, values_BV.to(torch.int16))
+        line.verified.index_copy_(0, place_B, verified_B)
+        line.steps.index_copy_(0, place_B, age_B)
+        line.left.sub_(leaving_B.sum())
+        for kept, new in (
+            (self.state_BVH, after), (self.context_BVH, context), (self.age_B, age_B),
+            (self.number_B, torch.where(leaving_B, line.none, number_B)),
+        ):  # fmt: skip
+            kept.copy_(new)
+
+    def _capture(self) -> Callable[[], None]:
+        """The round as one CUDA graph. While warming up, nobody is in line and every place is free."""
+        there, number_B = self.line.there.clone(), self.number_B.clone()
+        self.line.there.zero_()
+        self.number_B.fill_(self.line.none)
+        kept = [(tensor, tensor.clone()) for tensor in (self.state_BVH, self.context_BVH, self.age_B)]
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                self._round()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._round()
+        self.line.there.copy_(there)
+        self.number_B.copy_(number_B)
+        for tensor, before in kept:
+            tensor.copy_(before)
+        return graph.replay
+
+    def move(self, other: Places) -> None:
+        """All instances to a batch that is large enough for them."""
+        rows = (self.number_B != self.line.none).nonzero().flatten()
+        for mine, theirs in (
+            (self.state_BVH, other.state_BVH), (self.context_BVH, other.context_BVH), (self.age_B, other.age_B),
+            (self.number_B, other.number_B),
+        ):  # fmt: skip
+            theirs[: len(rows)].copy_(mine[rows])
+        self.number_B.fill_(self.line.none)
+
+
+class Adaptive:
+    """A model that recurs on any number of instances, each until it is verified or for `steps` recurrences."""
+
+    def __init__(
+        self,
+        model: Any,
+        problem: Problem,
+        steps: int,
+        bf16: bool = False,
+        batch: int = 2048,
+        chunk: int = CHUNK,
+        capacity: int = CAPACITY,
+    ) -> None:
+        """A model on its device; answers are checked after each `chunk` recurrences, or fewer, to end at `steps`."""
+        self.model, device = model, next(model.parameters()).device
+        chunk = max(count for count in range(1, min(chunk, steps) + 1) if steps % count == 0)
+        self.ahead = 1 if chunk >= LONG else 2
+        """Rounds that are under way before the host looks at the first, so that the device never waits for it."""
+        with self._evaluating():
+            self.line = Line(problem, Checker(problem, device), capacity, device)
+            sizes = [batch]
+            while sizes[-1] >= 32 * SHRINK:
+                sizes.append(sizes[-1] // SHRINK)
+            self.batches = [Places(model, self.line, size, chunk, steps, bf16) for size in sizes]
+
+    def _evaluating(self) -> Any:
+        self.model.eval()
+        return torch.no_grad()
+
+    def __call__(self, inputs: NDArray[Any]) -> Outcome:
+        """What becomes of inputs (C, V, ...)."""
+        found = []
+        with self._evaluating():
+            for begin in range(0, len(inputs), self.line.none):
+                found.append(self._run(inputs[begin : begin + self.line.none]))
+        return Outcome(
+            np.concatenate([part.values_CV for part in found]),
+            np.concatenate([part.verified_C for part in found]),
+            np.concatenate([part.steps_C for part in found]),
+        )
+
+    def _run(self, inputs: NDArray[Any]) -> Outcome:
+        line, count = self.line, len(inputs)
+        line.reset(count)
+        for places in self.batches:
+            places.number_B.fill_(line.none)
+        waiting = deque(self.batches)
+        while len(waiting) > 1 and waiting[1].size >= count:
+            waiting.popleft()
+        places, seen = waiting.popleft(), deque[tuple[Tensor, torch.cuda.Event | None]]()
+        group, entered = self.batches[0].size, 0
+        line.load(inputs[:group])
+        while True:
+            places.round()
+            seen.append(self._look())
+            while line.loaded < min(count, entered + 2 * group):  # while the device is busy
+                line.load(inputs[line.loaded : line.loaded + group])
+            if len(seen) < self.ahead:
+                continue
+            counts, arrived = seen.popleft()
+            if arrived is not None:
+                arrived.synchronize()
+            entered, _, left = counts.tolist()
+            if left == 0:
+                return line.outcome()
+            if entered == count and waiting and left <= waiting[0].size:
+                smaller = waiting.popleft()
+                places.move(smaller)
+                places = smaller
+
+    def _look(self) -> tuple[Tensor, torch.cuda.Event | None]:
+        """The counts as they are after the rounds so far, once they arrive."""
+        counts = self.line.counts
+        if not counts.is_cuda:
+            return counts.clone(), None
+        copy = torch.empty(counts.shape, dtype=counts.dtype, pin_memory=True).copy_(counts, non_blocking=True)
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record()
+        return copy, event
