@@ -23,18 +23,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gpu_jobs import memory_limits
 from torch import Tensor
+from updates import inference_rate, microseconds, random_boards, update_rate, with_batch
 
-from mull.data.streams import stream
 from mull.files import write_text
 from mull.kernels import configs
 from mull.kernels.configs import AttentionTile, GradientTile, TokenTile
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
-from mull.problem import Batch, NumpyBatch
+from mull.problem import NumpyBatch
 from mull.problems.sudoku import Sudoku
 from mull.provenance import provenance
 from mull.recipes import get_recipe
-from mull.trainer import Trainer
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -123,10 +123,7 @@ def build(mode: str, device: torch.device, width: int | None = None) -> Recurren
 
 def boards(rows: int) -> NumpyBatch:
     """Boards with labels that mean nothing: speed does not depend on them."""
-    rng = stream(0, "speed")
-    solution = rng.integers(0, shape().values, (rows, shape().variables))
-    given = rng.random(solution.shape) < 0.4
-    return Batch(((solution + 1) * given).astype("uint8"), solution, given, ~given)
+    return random_boards(Sudoku(shape().box), rows)
 
 
 def passes(model: RecurrentTransformer, tokens: Tensor, steps: int, bf16: bool) -> dict[str, Tensor]:
@@ -289,30 +286,6 @@ def force(choice: Choice) -> None:
     configs.FORCED.update(choice)
 
 
-def microseconds(call: Callable[[], None], target: float = 0.03) -> float:
-    """Time of one call, from replays of a CUDA graph of several."""
-    call()
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    count = max(2, min(50, int(0.005 / max(1e-6, time.perf_counter() - began))))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(count):
-            call()
-    graph.replay()
-    torch.cuda.synchronize()
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    repeats = 3
-    for _ in range(repeats):
-        graph.replay()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) * 1e3 / (repeats * count)
-
-
 def candidates(kernel: str, puzzles: int) -> list[Choice]:
     """Tiles worth a try; those of gradients are cut to their matrix, and their shares are for all matrices together."""
     if shape().width > 128:
@@ -424,7 +397,7 @@ def _candidates_at(
             force(tile)
             bench.plan = replace(bench.plan, torch_products=tile == (("torch", True),))
             bench.prepare()
-            row["us"] = microseconds(bench.call)
+            row["us"] = microseconds(bench.call, device)
             row["tflops"] = bench.flops / row["us"] / 1e6
         except Exception as error:
             row["failed"] = f"{type(error).__name__}: {error}"[:160]
@@ -484,35 +457,11 @@ def train(
     return found
 
 
-def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device, frugal: bool = False) -> dict[str, float]:
+def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device, frugal: bool = False) -> dict[str, Any]:
     """Updates through the trainer; `frugal` with little memory."""
-    from mull.kernels import function
-
-    function.OPERAND_BYTES, function.QKV_BYTES = (0, 0) if frugal else (2 << 30, 16 << 30)
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    recipe = get_recipe(f"{shape().recipe}.{mode}")
-    training = replace(recipe.training, batch=puzzles, kernels=kernels)
-    began = time.perf_counter()
-    trainer = Trainer(replace(recipe, training=training), boards(4096), device)
-    for _ in range(3):
-        trainer.update()
-    loss = trainer.read_metrics()["loss"]
-    ready = time.perf_counter() - began
-    began, updates = time.perf_counter(), 0
-    while time.perf_counter() - began < 1.0:
-        for _ in range(5):
-            trainer.update()
-        updates += 5
-        torch.cuda.synchronize()
-    rate = puzzles * updates / (time.perf_counter() - began)
-    peak = torch.cuda.max_memory_allocated() / 2**30
-    return {
-        "puzzles_per_s": round(rate),
-        "peak_gib": round(peak, 2),
-        "ready_s": round(ready, 1),
-        "loss": round(loss, 4),
-    }
+    recipe = with_batch(get_recipe(f"{shape().recipe}.{mode}"), puzzles, kernels)
+    with memory_limits(frugal):
+        return update_rate(recipe, device)
 
 
 def _nearest(choices: dict[tuple[str, int], Choice], puzzles: int) -> int:
@@ -520,7 +469,6 @@ def _nearest(choices: dict[tuple[str, int], Choice], puzzles: int) -> int:
     return max((size for _, size in choices if size <= puzzles), default=0)
 
 
-@torch.no_grad()
 def infer(
     batches: list[int], modes: list[str], choices: dict[tuple[str, int], Choice], device: torch.device, steps: int = 64
 ) -> list[dict[str, Any]]:
@@ -531,15 +479,8 @@ def infer(
             row: dict[str, Any] = {"mode": mode, "batch": puzzles}
             force(choices.get((mode, _nearest(choices, puzzles)), ()))
             try:
-                model = build(mode, device).eval()
                 tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
-
-                def solve(model: RecurrentTransformer = model, tokens: Tensor = tokens) -> None:
-                    with torch.autocast("cuda", torch.bfloat16):
-                        model.advance(*model.start(tokens), steps)
-
-                solve()
-                row["puzzles_per_s"] = round(puzzles / microseconds(solve) * 1e6)
+                row["puzzles_per_s"] = round(inference_rate(build(mode, device), tokens, steps))
             except Exception as error:
                 row["failed"] = f"{type(error).__name__}: {error}"[:300]
             print("infer", json.dumps(row), flush=True)
