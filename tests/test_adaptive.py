@@ -8,11 +8,13 @@ import torch
 
 from mull.adaptive import Adaptive, Checker, supported
 from mull.data import sets
+from mull.errors import InvalidInput
 from mull.hub import find_model
 from mull.pool import recur
-from mull.problem import Problem
+from mull.problem import Instance, Problem
 from mull.problems import PROBLEMS
 from mull.runtime import TorchRuntime, load_runtime
+from mull.solve import Solver
 
 NAMES = ["sudoku-4x4", "sudoku", "shortest-path"]
 
@@ -68,3 +70,21 @@ def test_batches_shrink_and_nothing_is_lost(runtime: TorchRuntime) -> None:
 def test_problems_it_is_not_for() -> None:
     assert not supported(PROBLEMS["visual-sudoku"]())  # the model says what is given
     assert not supported(PROBLEMS["nonogram"]())  # its rules are no cardinalities
+
+
+def test_a_solver_takes_it_where_its_runtime_offers_it(runtime: TorchRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = sets.load("sudoku-4x4_test", 30)
+    puzzles = [runtime.problem.write(Instance(*row)) for row in zip(batch.inputs, batch.given, strict=True)]
+    solver = Solver(runtime, steps=3, exact=False)
+    wanted = solver.solve(puzzles)
+    on_device = Adaptive(runtime.model, runtime.problem, 3, batch=8, chunk=1)
+    monkeypatch.setattr(runtime, "adaptive", lambda steps: on_device)
+    monkeypatch.setattr(runtime, "batch", 2)  # so groups of eight
+    found = solver.solve(puzzles)
+    assert [(each.solution, each.verified, each.steps) for each in found] == [
+        (each.solution, each.verified, each.steps) for each in wanted
+    ]
+    stream = solver.solve_many([*puzzles[:9], "nonsense"])
+    assert len([next(stream) for _ in range(9)]) == 9
+    with pytest.raises(InvalidInput, match="puzzle 10"):
+        next(stream)

@@ -24,9 +24,10 @@ ORDER = [
         "graphs",
         "quantise",
         "hub",
+        "adaptive",
         "runtime",
     ),
-    *("pool", "search", "provenance", "evaluate", "optimisers", "adaptive", "trainer", "train", "progress", "export"),
+    *("pool", "search", "provenance", "evaluate", "optimisers", "trainer", "train", "progress", "export"),
     *("count", "photo", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
     *("serve", "cli", "__main__"),
 ]

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import torch
 
+from mull.adaptive import Adaptive
 from mull.data.streams import stream
+from mull.hub import find_model
 from mull.losses import LossWeights
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.problem import Batch, NumpyBatch
 from mull.problems.shortest_path import ShortestPath
 from mull.problems.sudoku import Sudoku
 from mull.recipes import Recipe, get_recipe
-from mull.runtime import TorchRuntime
+from mull.runtime import TorchRuntime, load_runtime
 from mull.trainer import Trainer
 
 # Warnings stay warnings here: torch's compiler has its own, and one that becomes an error breaks it.
@@ -161,3 +163,21 @@ if __name__ == "__main__":  # for machines without pytest
         if name.startswith("test_"):
             test()
             print(name, "passed")
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_puzzles_that_leave_on_the_device_get_the_answers_of_the_plain_path(bf16: bool) -> None:
+    problem = Sudoku(2)
+    rng = stream(0, "adaptive on a gpu")
+    inputs = np.stack([problem.generate(rng).inputs for _ in range(300)])
+    plain = load_runtime(find_model("sudoku-4x4"), "torch")
+    assert isinstance(plain, TorchRuntime)
+    wanted = Adaptive(plain.model, problem, 16, batch=64, chunk=4)(inputs)
+    runtime = load_runtime(find_model("sudoku-4x4"), "torch", "cuda", "auto" if bf16 else "fp32")
+    for _ in range(2):  # the second time by the graphs of the first
+        on_device = runtime.adaptive(16)
+        assert on_device is not None
+        found = on_device(inputs)
+        np.testing.assert_array_equal(found.verified_C, problem.check(inputs, found.values_CV))
+        assert abs(found.verified_C.mean() - wanted.verified_C.mean()) < 0.02
+        assert abs(found.steps_C.mean() - wanted.steps_C.mean()) < 0.5

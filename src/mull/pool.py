@@ -29,6 +29,9 @@ AHEAD = 8
 """Instances that may be under way, in pools. A puzzle that takes all 64 steps holds up those behind it for as long as
 others take to pass eight to a slot, so results must wait for one another that far, or slots stay empty."""
 
+GROUP = 4
+"""Batches that are read before a device gets them: between two groups it waits for the slowest of the first."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -200,6 +203,27 @@ class Crew:
             if new:
                 self._changed.notify_all()
             return new
+
+
+def results(runtime: Runtime, steps: int, check: Check, instances: Iterator[NDArray[Any]]) -> Iterator[Found]:
+    """What becomes of each instance, in order: by pools, or, where the runtime can, on its device in large groups."""
+    solve = runtime.adaptive(steps)
+    if solve is None:
+        yield from Crew(runtime, steps, check).results(instances)
+        return
+    count, failure = GROUP * runtime.batch, None
+    group: list[NDArray[Any]] = [np.zeros(0)] * count
+    while failure is None and len(group) == count:
+        group, failure = _read(instances, count)
+        if not group:
+            break
+        began = time.perf_counter()
+        outcome = solve(np.stack(group))
+        share = (time.perf_counter() - began) / len(group)
+        for values, verified, taken in zip(outcome.values_CV, outcome.verified_C, outcome.steps_C, strict=True):
+            yield Found(values, bool(verified), int(taken), share, None)
+    if failure is not None:
+        raise failure
 
 
 def _read(instances: Iterator[NDArray[Any]], count: int) -> tuple[list[NDArray[Any]], UserError | None]:

@@ -26,6 +26,8 @@ from mull.processor import has_int8_products, usable_cores
 if TYPE_CHECKING:
     import torch
 
+    from mull.adaptive import Adaptive
+
 FloatArray = NDArray[np.floating[Any]]
 Backend = Literal["auto", "onnx", "torch"]
 Precision = Literal["auto", "fp32", "int8"]
@@ -100,6 +102,10 @@ class Runtime(ABC):
         """`State.fill`; the state that was passed is not to be used any more."""
         return state.fill(leaving, new)
 
+    def adaptive(self, steps: int) -> Adaptive | None:
+        """What recurs on any number of instances without leaving the device, where that is possible and pays."""
+        return None
+
     def disturb(self, state: State, scale: float, rng: np.random.Generator) -> State:
         """The state with noise of so many of its own deviations added; the context stays as it is."""
         first, *others = state.tensors
@@ -173,6 +179,16 @@ class TorchRuntime(Runtime):
         self._device, self.bf16 = next(model.parameters()).device, bf16
         self.precision = "bf16" if bf16 else "fp32"
         self.batch, self.workers = (64, 1) if self._device.type == "cpu" else (2048, 1)
+        self._adaptive: dict[int, Adaptive] = {}
+
+    def adaptive(self, steps: int) -> Adaptive | None:
+        if self._device.type != "cuda":
+            return None
+        from mull.adaptive import Adaptive, supported
+
+        if steps not in self._adaptive and supported(self.problem):
+            self._adaptive[steps] = Adaptive(self.model, self.problem, steps, self.bf16, self.batch)
+        return self._adaptive.get(steps)
 
     def start(self, inputs: NDArray[Any]) -> State:
         import torch

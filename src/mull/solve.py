@@ -22,7 +22,7 @@ from mull.constraints import UNKNOWN, BoolArray, IntArray
 from mull.count import count_solutions
 from mull.errors import InvalidInput, UserError
 from mull.hub import find_model
-from mull.pool import Crew, Found, recur
+from mull.pool import Found, recur, results
 from mull.problem import Images, Instance, Problem
 from mull.runtime import Backend, FloatArray, Precision, Runtime, load_runtime
 from mull.search import Search
@@ -150,7 +150,7 @@ class Solver:
                 waiting.append(entry)
                 yield entry.instance.inputs
 
-        for found in Crew(self.runtime, self.steps, self.verified).results(inputs()):
+        for found in results(self.runtime, self.steps, self.verified, inputs()):
             yield self._finish(waiting.popleft(), found)
 
     def history(self, puzzle: str, steps: int | None = None) -> FloatArray:
