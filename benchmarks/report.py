@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import report_cpu
+import report_gpu
+import report_gpu_costs
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -394,6 +396,30 @@ def _cpu(part: Callable[[dict[str, Any]], str]) -> str:
         return "Not measured yet."
 
 
+def gpu() -> dict[str, Any] | None:
+    """What `benchmarks/speed/gpu.py` measured, if it did."""
+    try:
+        return result("gpu_speed")
+    except FileNotFoundError:
+        return None
+
+
+def _gpu(block: Callable[[dict[str, Any]], str], part: str) -> str:
+    """A block about one of the parts that are measured one by one."""
+    got = gpu()
+    return "Not measured yet." if got is None or not report_gpu.measured(got, part) else block(got)
+
+
+def rrn_trainings() -> dict[str, dict[str, Any]]:
+    """Trainings of `sudoku-rrn.best` in all its ways, by file."""
+    return {path.name: json.loads(path.read_text()) for path in sorted(RESULTS.glob("sudoku-rrn.best*.train.json"))}
+
+
+def scaling(got: dict[str, Any]) -> str:
+    """For the model that ships."""
+    return report_gpu_costs.scaling(got, result("sudoku.rrn_test")["parameters"])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "rrn-accuracy": rrn_accuracy,
     "by-givens": by_givens,
@@ -413,6 +439,12 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "cpu-training": lambda: _cpu(report_cpu.training),
     "cpu-processes": lambda: _cpu(report_cpu.processes),
     "generator-rates": lambda: _cpu(report_cpu.generator_rates),
+    "gpu-speed": lambda: _gpu(report_gpu.speed, "training"),
+    "gpu-roofline": lambda: _gpu(report_gpu.roofline, "roofline"),
+    "gpu-sizes": lambda: _gpu(report_gpu_costs.sizes, "sizes"),
+    "gpu-adaptive": lambda: _gpu(report_gpu.adaptive, "adaptive"),
+    "gpu-scaling": lambda: _gpu(scaling, "training"),
+    "time-to-accuracy": lambda: report_gpu_costs.time_to_accuracy(rrn_trainings()),
     "photos": photos,
     "photos-short": photos_short,
     "serve-speed": serve_speed,
@@ -432,6 +464,7 @@ def draw() -> None:
     from mull.problem import Instance
 
     images = ROOT / "docs" / "images"
+    report_gpu_costs.draw(gpu(), rrn_trainings(), images)
     accuracy_by_steps(result("sudoku.rrn_test"), images / "accuracy.png")
     learning_curve(result("sudoku-rrn.best.train")["rows"], images / "learning_curve.png")
     learning_curve(result("visual-sudoku.best.train")["rows"], images / "visual_sudoku_curve.png")

@@ -53,6 +53,36 @@ def test_the_cpu_speed_script_runs(root: Path, tmp_path: Path, external_data: Pa
     assert found["training"]["updates"]["ratio"]["processor"] > 0
 
 
+def test_the_gpu_speed_script_runs(
+    root: Path, tmp_path: Path, external_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "speed.json"
+    command = [sys.executable, "benchmarks/speed/gpu.py", "--quick", "--out", str(out)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    found = json.loads(out.read_text())
+    for part in ("naive", "training", "inference"):
+        assert found[part] and all(row["puzzles_per_s"] > 0 for row in found[part])
+    assert all(row["mean_steps"] > 0 for row in found["adaptive"]["rows"])
+    assert found["sizes"]["explained"]["compiled"]["mean_error"] < 1
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import report_gpu
+    import report_gpu_costs
+
+    assert not report_gpu.measured(found, "training")  # a quick run is no measurement
+    blocks = [report_gpu.speed, report_gpu.roofline, report_gpu.adaptive, report_gpu_costs.sizes]
+    for text in (block(found) for block in (*blocks, lambda got: report_gpu_costs.scaling(got, 1000))):
+        assert text.count("|") > 8
+
+
+def test_what_was_asked_for_on_a_gpu_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    from report_gpu import verdict
+
+    assert verdict(None, 10, 20) == "not measured yet"
+    assert [verdict(rate, 10, 20) for rate in (9, 10, 25)] == ["10 % short", "✓", "✓ and the aim"]
+    assert [verdict(memory, 12, 4) for memory in (16, 12, 3)] == ["25 % short", "✓", "✓ and the aim"]
+
+
 def test_the_embedder_speed_script_runs(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "speed.json"
     command = [sys.executable, "benchmarks/speed/embed.py", "--quick", "--out", str(out)]

@@ -87,7 +87,7 @@ def training(shape: Shape, path: str = "kernels") -> Work:
         again = 0 if shape.keeps_qkv else (s + 6) * h
         moved = forward + backward + 32 * h + context + again
     moved += 4 * shape.values * 6 + 8 * shape.heads  # logits and their gradients, through the loss; sums of attention
-    launches = LAUNCHES[path] * shape.applications
+    launches = (LAUNCHES[path] + (path == "kernels" and shape.split)) * shape.applications
     return Work(times * (needed + repeated), times * needed, times * moved, launches)
 
 

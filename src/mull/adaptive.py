@@ -4,7 +4,8 @@ One *round* lets the next instances in line take the free places of a batch, mak
 exactly, and frees the places of those that are verified or out of steps. No shape in it depends on data, so on a GPU it
 is one CUDA graph. When the line is empty and few are left, they move to a smaller batch.
 
-Shapes: C instance in line, B place in a batch, V variable, D value, H width, N atom (V * D), G group, A atom of one.
+Shapes: C instance in line, B place in a batch, E one that enters, V variable, D value, H width, N atom (V * D),
+G group, A atom of a group.
 """
 
 from __future__ import annotations
@@ -123,15 +124,18 @@ class Line:
 
 
 class Places:
-    """A batch of fixed size, and a round of it."""
+    """A batch of fixed size, and a round of it; like the line, it has a row more that belongs to nobody."""
 
     def __init__(self, model: Any, line: Line, size: int, chunk: int, steps: int, bf16: bool) -> None:
         self.model, self.line, self.size, self.chunk, self.steps, self.bf16 = model, line, size, chunk, steps, bf16
         device = line.inputs.device
-        self.number_B = torch.full((size,), line.none, dtype=torch.int64, device=device)
-        self.age_B = torch.zeros(size, dtype=torch.int32, device=device)
+        self.doors = size // 2 if size >= 64 else size
+        """Instances that may enter in a round: starting is work for each of them, whether one enters or not."""
+        self.number = torch.full((size + 1,), line.none, dtype=torch.int64, device=device)
+        self.age = torch.zeros(size + 1, dtype=torch.int32, device=device)
         with self._autocast():
-            self.state_BVH, self.context_BVH = (t.float().clone() for t in model.start(line.inputs[self.number_B]))
+            self.state, self.context = (t.float().clone() for t in model.start(line.inputs[self.number]))
+        self._places = torch.arange(size, device=device)
         self._run: Callable[[], None] | None = None
 
     def _autocast(self) -> torch.autocast:
@@ -140,44 +144,52 @@ class Places:
     def round(self) -> None:
         """The next in line enter, all recur, and those that are done leave."""
         if self._run is None:
-            self._run = self._capture() if self.number_B.is_cuda else self._round
+            self._run = self._capture() if self.number.is_cuda else self._round
         self._run()
 
     def _round(self) -> None:
-        line = self.line
-        free_B = self.number_B == line.none
-        turn_B = line.entered + free_B.cumsum(0) - 1
-        entering_B = free_B & (turn_B < line.there)
-        number_B = torch.where(entering_B, turn_B, self.number_B)
-        line.entered.add_(entering_B.sum())
+        line, size = self.line, self.size
+        self._enter()
         with self._autocast():
-            fresh = self.model.start(line.inputs[number_B])
-            state, context = (
-                torch.where(entering_B[:, None, None], new.float(), old)
-                for new, old in zip(fresh, (self.state_BVH, self.context_BVH), strict=True)
-            )
-            after, logits_LBVD = self.model.advance(state, context, self.chunk)
-        values_BV = logits_LBVD[-1].argmax(-1)
+            after_BVH, logits_LBVD = self.model.advance(self.state[:size], self.context[:size], self.chunk)
+        self.state[:size].copy_(after_BVH)
+        values_BV, number_B = logits_LBVD[-1].argmax(-1), self.number[:size]
         verified_B = line.check(values_BV, [side[number_B] for side in line.bounds])
-        age_B = torch.where(entering_B, 0, self.age_B) + self.chunk
+        age_B = self.age[:size].add_(self.chunk)
         leaving_B = (number_B != line.none) & (verified_B | (age_B >= self.steps))
         place_B = torch.where(leaving_B, number_B, line.none)
         line.values.index_copy_(0, place_B, values_BV.to(torch.int16))
         line.verified.index_copy_(0, place_B, verified_B)
         line.steps.index_copy_(0, place_B, age_B)
         line.left.sub_(leaving_B.sum())
+        number_B.copy_(torch.where(leaving_B, line.none, number_B))
+
+    def _enter(self) -> None:
+        """The next in line take free places: E of them at most, one for each door."""
+        line, size, doors = self.line, self.size, self.doors
+        free_B = self.number[:size] == line.none
+        order_B = free_B.cumsum(0) - 1
+        door_B = torch.where(free_B & (order_B < doors), order_B, doors)
+        place_E = torch.full((doors + 1,), size, device=door_B.device).scatter_(0, door_B, self._places)[:doors]
+        turn_E = line.entered + self._places[:doors]
+        entering_E = (place_E < size) & (turn_E < line.there)
+        place_E = torch.where(entering_E, place_E, size)
+        number_E = torch.where(entering_E, turn_E, line.none)
+        with self._autocast():
+            state_EVH, context_EVH = self.model.start(line.inputs[number_E])
         for kept, new in (
-            (self.state_BVH, after), (self.context_BVH, context), (self.age_B, age_B),
-            (self.number_B, torch.where(leaving_B, line.none, number_B)),
+            (self.number, number_E), (self.age, torch.zeros_like(number_E, dtype=torch.int32)),
+            (self.state, state_EVH.float()), (self.context, context_EVH.float()),
         ):  # fmt: skip
-            kept.copy_(new)
+            kept.index_copy_(0, place_E, new)
+        line.entered.add_(entering_E.sum())
 
     def _capture(self) -> Callable[[], None]:
         """The round as one CUDA graph. While warming up, nobody is in line and every place is free."""
-        there, number_B = self.line.there.clone(), self.number_B.clone()
+        mine = (self.number, self.age, self.state, self.context)
+        before = [tensor.clone() for tensor in (self.line.there, *mine)]
         self.line.there.zero_()
-        self.number_B.fill_(self.line.none)
-        kept = [(tensor, tensor.clone()) for tensor in (self.state_BVH, self.context_BVH, self.age_B)]
+        self.number.fill_(self.line.none)
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -187,21 +199,16 @@ class Places:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._round()
-        self.line.there.copy_(there)
-        self.number_B.copy_(number_B)
-        for tensor, before in kept:
-            tensor.copy_(before)
+        for tensor, content in zip((self.line.there, *mine), before, strict=True):
+            tensor.copy_(content)
         return graph.replay
 
     def move(self, other: Places) -> None:
         """All instances to a batch that is large enough for them."""
-        rows = (self.number_B != self.line.none).nonzero().flatten()
-        for mine, theirs in (
-            (self.state_BVH, other.state_BVH), (self.context_BVH, other.context_BVH), (self.age_B, other.age_B),
-            (self.number_B, other.number_B),
-        ):  # fmt: skip
-            theirs[: len(rows)].copy_(mine[rows])
-        self.number_B.fill_(self.line.none)
+        rows = (self.number[: self.size] != self.line.none).nonzero().flatten()
+        for name in ("number", "age", "state", "context"):
+            getattr(other, name)[: len(rows)].copy_(getattr(self, name)[rows])
+        self.number.fill_(self.line.none)
 
 
 class Adaptive:
@@ -249,7 +256,7 @@ class Adaptive:
         line, count = self.line, len(inputs)
         line.reset(count)
         for places in self.batches:
-            places.number_B.fill_(line.none)
+            places.number.fill_(line.none)
         waiting = deque(self.batches)
         while len(waiting) > 1 and waiting[1].size >= count:
             waiting.popleft()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from mull.solve import Solver
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 INK, FAINT, MODEL, WRONG = "#1b1f24", "#c9ced6", "#1f5fbf", "#c0392b"
@@ -178,14 +181,49 @@ def accuracy_by_steps(result: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
-def _logarithmic(axis: Axes) -> None:
-    """A logarithmic axis with plain numbers at 1, 2 and 5."""
+@dataclass(frozen=True)
+class Panel:
+    """Lines by name, each as points (x, y), over a logarithmic height."""
+
+    title: str
+    below: str
+    lines: Mapping[str, Sequence[tuple[float, float]]]
+    both: bool = False
+    """Whether x is logarithmic too."""
+
+
+def line_panels(panels: Sequence[Panel], path: Path) -> None:
+    """Draw panels of lines, up to three in a row; the first line of each is solid, the others are not."""
+    columns = min(3, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    figure, axes = _figure(rows, columns, WIDTH, 2.2 * rows)
+    for axis in axes.ravel()[len(panels) :]:
+        axis.set_axis_off()
+    for axis, panel in zip(axes.ravel(), panels, strict=False):
+        styles = zip(("o-", "s--", "^:", "d-."), (MODEL, INK, WRONG, FAINT), strict=True)
+        for (name, points), (style, colour) in zip(panel.lines.items(), cycle(styles), strict=False):
+            x, y = zip(*points, strict=True) if points else ([], [])
+            axis.plot(x, y, style, color=colour, markersize=2.5, linewidth=1.0, label=name)
+        if len(panel.lines) > 1:
+            axis.legend(frameon=False, fontsize=6)
+        _plain(axis, panel.title, panel.below)
+        _logarithmic(axis, panel.both)
+    _save(figure, path)
+
+
+def _logarithmic(axis: Axes, both: bool = False) -> None:
+    """A logarithmic height with plain numbers at 1, 2 and 5; `both` axes if asked for, x with powers of two."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_yscale("log")
     axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.yaxis.set_minor_locator(NullLocator())
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    scales: list[Axis] = [axis.yaxis]
+    if both:
+        axis.set_xscale("log", base=2)
+        scales.append(axis.xaxis)
+    for scale in scales:
+        scale.set_minor_locator(NullLocator())
+        scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _plain(axis: Axes, title: str, below: str) -> None:
