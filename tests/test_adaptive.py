@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mull.adaptive import Adaptive, Checker, supported
+from mull.adaptive import Adaptive
 from mull.data import sets
 from mull.errors import InvalidInput
 from mull.hub import find_model
@@ -15,6 +15,7 @@ from mull.problem import Instance, Problem
 from mull.problems import PROBLEMS
 from mull.runtime import TorchRuntime, load_runtime
 from mull.solve import Solver
+from mull.tensor_check import Checker, supported
 
 NAMES = ["sudoku-4x4", "sudoku", "shortest-path"]
 

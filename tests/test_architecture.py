@@ -24,6 +24,7 @@ ORDER = [
         "graphs",
         "quantise",
         "hub",
+        "tensor_check",
         "adaptive",
         "runtime",
     ),

@@ -4,8 +4,7 @@ One *round* lets the next instances in line take the free places of a batch, mak
 exactly, and frees the places of those that are verified or out of steps. No shape in it depends on data, so on a GPU it
 is one CUDA graph. When the line is empty and few are left, they move to a smaller batch.
 
-Shapes: C instance in line, B place in a batch, E one that enters, V variable, D value, H width, N atom (V * D),
-G group, A atom of a group.
+Shapes: C instance in line, B place in a batch, E one that enters, V variable, D value, H width, L block.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mull.constraints import BoolArray, Cardinality, IntArray
-from mull.problem import Images, Problem
+from mull.constraints import BoolArray, IntArray
+from mull.problem import Problem
+from mull.tensor_check import Checker
 
 CHUNK = 4
 """Recurrences in a round: fewer check and move more often than pays."""
@@ -31,45 +31,6 @@ SHRINK = 4
 """How much smaller the next batch is when the line is empty."""
 LONG = 16
 """Recurrences in a round from which on it does no harm that the device waits for the host in between."""
-LARGEST = 2**15 - 1
-
-
-def supported(problem: Problem) -> bool:
-    """Whether answers can be checked on a device: all rules are cardinalities, and the inputs state what is given."""
-    cardinalities = [isinstance(rule, Cardinality) for rule in problem.rules]
-    return bool(cardinalities) and all(cardinalities) and not isinstance(problem.input_kind(), Images)
-
-
-class Checker:
-    """A problem's rules as tensors; it says what `Problem.check` says of values that are in their domain."""
-
-    def __init__(self, problem: Problem, device: torch.device) -> None:
-        variables = problem.variables()
-        self.rules = [rule for rule in problem.rules if isinstance(rule, Cardinality)]
-        self.domain = torch.arange(variables.values, device=device)
-        none = variables.count * variables.values
-        self.atoms = [torch.from_numpy(np.where(r.atoms < 0, none, r.atoms).T.copy()).to(device) for r in self.rules]
-
-    def bounds(self, inputs: NDArray[Any]) -> list[IntArray]:
-        """Lower and upper bounds (B, G or 1) of each rule whose bounds depend on the instance."""
-        sides = [side for rule in self.rules if rule.bounds is not None for side in rule.limits(inputs)]
-        small = [side if side.max() <= LARGEST else side.clip(max=LARGEST) for side in sides]  # no count is larger
-        return [np.broadcast_to(side.astype(np.int16), (len(inputs), side.shape[1])) for side in small]
-
-    def __call__(self, values_BV: Tensor, bounds: list[Tensor]) -> Tensor:
-        """(B,): which answers satisfy every rule."""
-        true_BN = (values_BV[:, :, None] == self.domain).flatten(1)
-        padded = torch.nn.functional.pad(true_BN.to(torch.uint8), (0, 1))
-        right = torch.ones(len(values_BV), dtype=torch.bool, device=values_BV.device)
-        by_instance = iter(bounds)
-        for rule, atoms_AG in zip(self.rules, self.atoms, strict=True):
-            size, groups = atoms_AG.shape
-            taken = padded.index_select(1, atoms_AG.flatten()).view(-1, size, groups)
-            count_BG = taken[:, 0].to(torch.int16) if size == 1 else taken.sum(1, dtype=torch.int16)
-            lower: Tensor | int = rule.lower if rule.bounds is None else next(by_instance)
-            upper: Tensor | int = rule.upper if rule.bounds is None else next(by_instance)
-            right &= ((count_BG >= lower) & (count_BG <= upper)).all(1)
-        return right
 
 
 @dataclass(frozen=True)
@@ -90,9 +51,8 @@ class Line:
         sample = np.zeros((1, variables, *kind.shape), dtype=np.uint8)
         places: dict[str, Any] = {"device": device}
         self.inputs = torch.zeros(capacity + 1, *sample.shape[1:], dtype=torch.int32, **places)
-        self.bounds = [
-            torch.zeros(capacity + 1, side.shape[1], dtype=torch.int16, **places) for side in check.bounds(sample)
-        ]
+        sides = [torch.from_numpy(side.copy()) for side in check.bounds(sample)]
+        self.bounds = [torch.zeros(capacity + 1, side.shape[1], dtype=side.dtype, **places) for side in sides]
         self.values = torch.zeros(capacity + 1, variables, dtype=torch.int16, **places)
         self.verified = torch.zeros(capacity + 1, dtype=torch.bool, **places)
         self.steps = torch.zeros(capacity + 1, dtype=torch.int32, **places)
@@ -129,7 +89,7 @@ class Places:
     def __init__(self, model: Any, line: Line, size: int, chunk: int, steps: int, bf16: bool) -> None:
         self.model, self.line, self.size, self.chunk, self.steps, self.bf16 = model, line, size, chunk, steps, bf16
         device = line.inputs.device
-        self.doors = size // 2 if size >= 64 else size
+        self.doors = size if size < 64 or chunk >= LONG else size // 2
         """Instances that may enter in a round: starting is work for each of them, whether one enters or not."""
         self.number = torch.full((size + 1,), line.none, dtype=torch.int64, device=device)
         self.age = torch.zeros(size + 1, dtype=torch.int32, device=device)
@@ -261,12 +221,12 @@ class Adaptive:
         while len(waiting) > 1 and waiting[1].size >= count:
             waiting.popleft()
         places, seen = waiting.popleft(), deque[tuple[Tensor, torch.cuda.Event | None]]()
-        group, entered = self.batches[0].size, 0
-        line.load(inputs[:group])
+        group, entered = max(1, self.batches[0].size // 2), 0
+        line.load(inputs[: max(group, places.doors)])
         while True:
             places.round()
             seen.append(self._look())
-            while line.loaded < min(count, entered + 2 * group):  # while the device is busy
+            while line.loaded < min(count, entered + 4 * group):  # while the device is busy
                 line.load(inputs[line.loaded : line.loaded + group])
             if len(seen) < self.ahead:
                 continue

@@ -184,7 +184,8 @@ class TorchRuntime(Runtime):
     def adaptive(self, steps: int) -> Adaptive | None:
         if self._device.type != "cuda":
             return None
-        from mull.adaptive import Adaptive, supported
+        from mull.adaptive import Adaptive
+        from mull.tensor_check import supported
 
         if steps not in self._adaptive and supported(self.problem):
             self._adaptive[steps] = Adaptive(self.model, self.problem, steps, self.bf16, self.batch)
