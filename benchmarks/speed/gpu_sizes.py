@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gpu_jobs
 import work
 from gpu_jobs import Job
+from gpu_run import Run
 from updates import ceilings, update_rate
 
 from mull import kernels
-
-if TYPE_CHECKING:
-    from gpu import Run
 
 BASE = Job("train", "paper", 512)
 AXES: dict[str, list[Job]] = {
