@@ -18,11 +18,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from updates import random_boards
 
-from mull.data.streams import stream
 from mull.files import write_text
 from mull.models import embed
-from mull.problem import Batch, NumpyBatch, Problem, Tokens
+from mull.problem import Problem
 from mull.problems.sudoku import Sudoku
 from mull.problems.visual_sudoku import VisualSudoku
 from mull.provenance import provenance
@@ -35,16 +35,6 @@ RESULTS = Path(__file__).parents[1] / "results"
 def plain(images: Tensor, layer: nn.Conv2d, pools: int) -> Tensor:
     """Convolution, rectifier and pooling, one after the other."""
     return F.max_pool2d(F.relu(layer(images)), 2)
-
-
-def random_boards(problem: Problem, rows: int) -> NumpyBatch:
-    """Inputs of the right kind with labels that mean nothing: speed does not depend on them."""
-    rng, kind, variables = stream(0, "speed"), problem.input_kind(), problem.variables()
-    largest = kind.vocabulary if isinstance(kind, Tokens) else 256
-    inputs = rng.integers(0, largest, (rows, variables.count, *kind.shape)).astype("uint8")
-    solution = rng.integers(0, variables.values, (rows, variables.count))
-    given = rng.random(solution.shape) < 0.4
-    return Batch(inputs, solution, given, ~given)
 
 
 def rate(problem: Problem, batch: int, updates: int, device: torch.device, small: bool) -> float:

@@ -16,11 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from updates import random_boards
 
-from mull.data.streams import stream
 from mull.files import write_text
 from mull.losses import LossWeights
-from mull.problem import Batch, NumpyBatch
 from mull.problems.sudoku import Sudoku
 from mull.provenance import provenance
 from mull.recipes import get_recipe
@@ -35,14 +34,6 @@ LOSSES = {
     "CL-STE, all recurrences": LossWeights(clste=1, clste_first_step=False),
 }
 ROUNDS = 3
-
-
-def random_boards(problem: Sudoku, rows: int) -> NumpyBatch:
-    """Boards that mean nothing: speed does not depend on them."""
-    rng, variables = stream(0, "speed"), problem.variables()
-    solution = rng.integers(0, variables.values, (rows, variables.count))
-    given = rng.random(solution.shape) < 0.4
-    return Batch((given * (solution + 1)).astype("uint8"), solution, given, ~given)
 
 
 def trainer(loss: LossWeights, batch: int, device: torch.device, small: bool) -> Trainer:
