@@ -25,6 +25,7 @@ from mull.trainer import Trainer
 
 RECIPES = {"paper": "sudoku-rrn.paper", "best": "sudoku-rrn.best", "visual": "visual-sudoku-satnet.paper"}
 PROCESSES = 14
+THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 
 
 @dataclass(frozen=True)
@@ -148,12 +149,14 @@ def _once(job: Job, small: bool, device: torch.device) -> None:
 def prepare(jobs: list[Job], small: bool, limit: float) -> dict[str, Any]:
     """Let several processes compile what the jobs need; what is not done in time is compiled when it is measured."""
     began = time.perf_counter()
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # each process would start many more
     jobs = sorted(jobs, key=lambda job: (job.kernels, job.kind, -job.batch))  # what takes longest goes first
     about: dict[str, Any] = {"jobs": len(jobs), "failed": {}}
     if not jobs:
         return about
-    with multiprocessing.get_context("spawn").Pool(min(PROCESSES, len(jobs))) as pool:
+    os.environ[THREADS] = "1"  # or each process would start many more
+    pool = multiprocessing.get_context("spawn").Pool(min(PROCESSES, len(jobs)))
+    del os.environ[THREADS]
+    with pool:
         waiting = pool.map_async(do, [(job, small) for job in jobs], chunksize=1)
         try:
             for job, (seconds, failed) in zip(jobs, waiting.get(limit), strict=True):
