@@ -33,7 +33,7 @@ class Sizes:
     puzzles: int | None = None
     """Of the test set; None: all."""
     fixed: tuple[tuple[int, int], ...] = ((2048, 64), (4500, 64), (9000, 64))
-    leaving: tuple[tuple[int, int], ...] = ((2048, 4), (4096, 4), (8192, 4), (4096, 8))
+    leaving: tuple[tuple[int, int], ...] = ((2048, 4), (4096, 4), (2048, 2), (1024, 4))
     """Batch, and recurrences between two checks, with every puzzle kept for all recurrences or leaving when solved."""
     copied: int = 1 << 31
     """Numbers of bfloat16 in the copy that measures bandwidth."""
