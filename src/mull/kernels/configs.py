@@ -26,8 +26,6 @@ class TokenTile:
     stages: int
     registers: int | None = None
     """Most that a thread may use, so that more programs fit on a processor."""
-    apart: bool = False
-    """In the forward pass: the residual waits beside the sum of the MLP and not in it, as it has to with dropout."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +80,6 @@ TOKEN_FORWARD: dict[int, TokenTile] = {
     0: TokenTile(16, 64, 64, 4, 3),
     4_096: TokenTile(64, 64, 64, 4, 3),
 }
-TOKEN_FORWARD_PLAIN: dict[int, TokenTile] = {  # without dropout
-    0: TokenTile(16, 64, 64, 4, 3),
-    4_096: TokenTile(64, 32, 64, 4, 3),
-}
 TOKEN_BACKWARD: dict[int, TokenTile] = {
     0: TokenTile(16, 64, 64, 4, 3),
     4_096: TokenTile(32, 64, 64, 4, 3),
@@ -99,10 +93,9 @@ def _last(table: dict[int, TokenTile], tokens: int) -> TokenTile:
     return table[max(least for least in table if least <= tokens)]
 
 
-def token_forward(tokens: int, width: int, dropout: bool) -> TokenTile:
+def token_forward(tokens: int, width: int) -> TokenTile:
     """For the forward pass over tokens."""
-    table = TOKEN_FORWARD if dropout else TOKEN_FORWARD_PLAIN
-    return FORCED.get("token_forward") or _fit(_last(table, tokens), width)
+    return FORCED.get("token_forward") or _fit(_last(TOKEN_FORWARD, tokens), width)
 
 
 def token_backward(tokens: int, width: int) -> TokenTile:

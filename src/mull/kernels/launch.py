@@ -101,7 +101,7 @@ def _blocks(count: int, size: int) -> int:
 
 def project_forward(plan: Plan, x_MH: Tensor, block: BlockWeights, context_MH: Tensor | None, qkv_M3H: Tensor) -> None:
     """Queries, keys and values of the first state."""
-    tile, width = configs.token_forward(plan.tokens, plan.width, plan.dropout > 0), plan.width
+    tile, width = configs.token_forward(plan.tokens, plan.width), plan.width
     x = _tiles(x_MH, tile.rows, width)
     project_forward_kernel[(_blocks(plan.tokens, tile.rows),)](
         x, _tiles(block.qkv_w, tile.columns, width), block.qkv_b, block.gain,
@@ -156,7 +156,7 @@ def token_forward(
     qkv_M3H: Tensor | None, seed: Tensor, step: int,
 ) -> None:  # fmt: skip
     """The state after one block, its logits, and what the next attention reads; those that are None are not written."""
-    tile, width = configs.token_forward(plan.tokens, plan.width, plan.dropout > 0), plan.width
+    tile, width = configs.token_forward(plan.tokens, plan.width), plan.width
     part = _part(width)
     x, mixed = _tiles(x_MH, tile.rows, width), _tiles(mixed_MH, tile.rows, part)
     token_forward_kernel[(_blocks(plan.tokens, tile.rows),)](
@@ -169,8 +169,7 @@ def token_forward(
         out_b if logits_MD is None else logits_MD,
         mixed if qkv_M3H is None else _tiles(qkv_M3H, tile.rows, tile.columns), seed, plan.tokens, step,
         BM=tile.rows, BH=tile.hidden, BN=tile.columns, BC=part, LOGITS=logits_MD is not None,
-        FEEDBACK=feedback is not None, NEXT=qkv_M3H is not None,
-        APART=tile.apart or plan.dropout > 0, **plan.token(),
+        FEEDBACK=feedback is not None, NEXT=qkv_M3H is not None, **plan.token(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 

@@ -78,7 +78,6 @@ def token_forward(
     FEEDBACK: tl.constexpr,
     INJECT: tl.constexpr,
     NEXT: tl.constexpr,
-    APART: tl.constexpr,  # the residual waits beside the sum of the MLP, and not in it
     CDF: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
@@ -95,11 +94,8 @@ def token_forward(
         y = tl.where(kept(key, rows, cols, THRESHOLD), y * KEPT_SCALE, 0.0)
     y += x.load([row, 0]).to(tl.float32)
     normed = normalise(y, WIDTH)[0].to(dtype)
-    if APART:
-        y = rounded(y, after.dtype)  # as precise as what is stored, in half the registers if that is 16 bits
-        z = tl.zeros([BM, WIDTH], tl.float32)
-    else:
-        z = y
+    y = rounded(y, after.dtype)  # as precise as what is stored, in half the registers if that is 16 bits
+    z = tl.zeros([BM, WIDTH], tl.float32)
     for start in range(0, 4 * WIDTH, BH):
         hidden = tl.dot(normed, expand_w.load([start, 0]).T, input_precision="ieee")
         hidden += tl.load(expand_b_ptr + start + tl.arange(0, BH))[None, :]
@@ -109,8 +105,7 @@ def token_forward(
     if DROP:
         key = dropout_key(seed_ptr, step, 2, 0)
         z = tl.where(kept(key, rows, cols, THRESHOLD), z * KEPT_SCALE, 0.0)
-    if APART:
-        z += y.to(tl.float32)
+    z += y.to(tl.float32)
     if LOGITS or FEEDBACK:
         values = tl.arange(0, VALUES_P)
         there = values[:, None] < VALUES

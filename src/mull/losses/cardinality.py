@@ -28,13 +28,32 @@ from mull.problem import Batch, Problem
 
 
 @dataclass(frozen=True)
+class Places:
+    """A table (k, to) of places among `total`, on a device; `total` itself stands for none."""
+
+    index: Tensor
+    count: int
+    filled: bool
+    """Whether there is a place that stands for none."""
+    same: bool
+    """Whether the table leaves everything where it is."""
+
+    @staticmethod
+    def of(table: IntArray, total: int, device: torch.device) -> Places:
+        """From numbers."""
+        same = table.shape == (1, total) and bool((table[0] == np.arange(total)).all())
+        index = torch.from_numpy(table.ravel().copy()).to(device)
+        return Places(index, len(table), bool((table == total).any()), same)
+
+
+@dataclass(frozen=True)
 class Bundle:
     """The groups of one or more constraints, all with as many atoms, as tensors on a device."""
 
-    atoms_AG: Tensor
-    """Atoms of each group; N fills up."""
-    groups_KN: Tensor
-    """Groups of each atom; G fills up."""
+    atoms_AG: Places
+    """Atoms of each group."""
+    groups_KN: Places
+    """Groups of each atom."""
     share_G: Tensor
     """1 / number of groups of the constraint that a group belongs to."""
     lower_G: Tensor | None
@@ -61,9 +80,7 @@ def cardinality(
     total = atoms_OBN.new_zeros(())
     for bundle in bundles(problem, logits_SLBVD.device, fixed_bounds_only):
         lower, upper = _bounds(bundle, batch, problem)
-        counts_OBG = count(atoms_OBN, bundle)
-        squares_OBG = F.relu(lower - counts_OBG).square() + F.relu(counts_OBG - upper).square()
-        total = total + (squares_OBG * bundle.share_G).sum()
+        total = total + _OutOfBounds.apply(count(atoms_OBN, bundle), lower, upper, bundle.share_G)  # type: ignore[no-untyped-call]
     return total / (atoms_OBN.shape[0] * atoms_OBN.shape[1])
 
 
@@ -79,21 +96,39 @@ def count(atoms_OBN: Tensor, bundle: Bundle) -> Tensor:
     return counts
 
 
+class _OutOfBounds(torch.autograd.Function):
+    """The sum of squares of how far counts are out of bounds, each times its share; in few passes over memory."""
+
+    @staticmethod
+    def forward(ctx: Any, counts_OBG: Tensor, lower: Tensor, upper: Tensor, share_G: Tensor) -> Tensor:
+        over_OBG, under_OBG = (counts_OBG - upper).clamp_(min=0), (lower - counts_OBG).clamp_(min=0)
+        squares_G = over_OBG.square().addcmul_(under_OBG, under_OBG).sum((0, 1))
+        ctx.save_for_backward(over_OBG.sub_(under_OBG), share_G)
+        return (squares_G * share_G).sum()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        beyond_OBG, share_G = ctx.saved_tensors
+        return beyond_OBG * (2 * gradients[0] * share_G), None, None, None
+
+
 class _Count(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, atoms_OBN: Tensor, atoms_AG: Tensor, groups_KN: Tensor) -> Tensor:
+    def forward(ctx: Any, atoms_OBN: Tensor, atoms_AG: Places, groups_KN: Places) -> Tensor:
         ctx.groups_KN = groups_KN
-        return _gather_sum(atoms_OBN, atoms_AG)
+        found = _gather_sum(atoms_OBN, atoms_AG)
+        return found.view_as(found)  # not the argument itself
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         return _gather_sum(gradients[0], ctx.groups_KN), None, None
 
 
-def _gather_sum(values: Tensor, places: Tensor) -> Tensor:
+def _gather_sum(values: Tensor, places: Places) -> Tensor:
     """(..., from) -> (..., to): the sum over the places (k, to) of each; a place beyond the end holds 0."""
-    taken = F.pad(values, (0, 1)).index_select(-1, places.flatten())
-    return taken if len(places) == 1 else taken.view(*taken.shape[:-1], *places.shape).sum(-2)
+    values = F.pad(values, (0, 1)) if places.filled else values
+    taken = values if places.same else values.index_select(-1, places.index)
+    return taken if places.count == 1 else taken.view(*taken.shape[:-1], places.count, -1).sum(-2)
 
 
 @lru_cache(maxsize=16)
@@ -124,8 +159,8 @@ def _compile(rules: list[tuple[Cardinality, int]], total: int, device: torch.dev
     varies = rules[0][0].bounds is not None
     places = np.concatenate([first + np.arange(rule.size) for rule, first in rules])
     return Bundle(
-        atoms_AG=torch.from_numpy(np.where(atoms_GA >= 0, atoms_GA, total).T.copy()).to(device),
-        groups_KN=torch.from_numpy(_groups_of(atoms_GA, total)).to(device),
+        atoms_AG=Places.of(np.where(atoms_GA >= 0, atoms_GA, total).T, total, device),
+        groups_KN=Places.of(_groups_of(atoms_GA, total), len(atoms_GA), device),
         share_G=each([1 / size for size in sizes]),
         lower_G=None if varies else each([rule.lower for rule, _ in rules]),
         upper_G=None if varies else each([rule.upper for rule, _ in rules]),
