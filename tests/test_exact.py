@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mull import exact
-from mull.constraints import BoolArray, Cardinality, Constraint, IntArray
+from mull.constraints import UNKNOWN, BoolArray, Cardinality, Constraint, IntArray
 from mull.errors import UserError
 from mull.problem import Instance
 from mull.problems.sudoku import Sudoku
@@ -60,6 +60,25 @@ def test_solve() -> None:
     assert values is not None
     assert PROBLEM.write_answer(values) == BOARD
     assert exact.solve(PROBLEM, PROBLEM.parse("11" + "." * 14)) is None
+
+
+def test_hints_need_not_be_right() -> None:
+    text = "." + BOARD[1:8] + "." * 8
+    wanted = {tuple(values.tolist()) for values in exact.solutions(PROBLEM, PROBLEM.parse(text), limit=100)}
+    assert len(wanted) > 1
+    for hint in [*all_boards()[::96], np.zeros(16, dtype=int), np.full(16, UNKNOWN)]:
+        found = exact.solutions(PROBLEM, PROBLEM.parse(text), limit=100, hint=hint)
+        assert {tuple(values.tolist()) for values in found} == wanted and len(found) == len(wanted)
+    board = [int(value) - 1 for value in BOARD]  # a hint that is a solution is found; with symmetries it may not be
+    assert exact.solutions(PROBLEM, PROBLEM.parse(BOARD[:4] + "." * 12), hint=np.array(board))[0].tolist() == board
+
+
+def test_an_answer_that_is_known() -> None:
+    board = np.array([int(value) - 1 for value in BOARD])
+    (only,) = exact.solutions(PROBLEM, PROBLEM.parse("." + BOARD[1:]), known=board)
+    assert only is board
+    first, second = exact.solutions(PROBLEM, PROBLEM.parse("." * 16), known=board)
+    assert first is board and second.tolist() != board.tolist()
 
 
 def test_hard_9x9() -> None:

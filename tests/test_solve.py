@@ -154,6 +154,19 @@ class TestWithExactSolver:
         assert answer.method == "recurrence"
         assert answer.note == SEVERAL_SOLUTIONS
 
+    def test_proves_it_by_cp_sat_where_counting_does_not_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(solve, "count_solutions", lambda *_, **__: None)
+        self.test_proves_that_an_answer_is_the_only_one()
+
+    def test_hints_are_the_models_values(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        hints = []
+        search = exact.solutions
+        monkeypatch.setattr(exact, "solutions", lambda *a, hint=None, **k: hints.append(hint) or search(*a, hint=hint))
+        for wanted in (False, True):
+            answer = Solver(LookupRuntime(), STEPS, exact=True, hints=wanted).solve(puzzle(3, OTHER))
+            assert (answer.solution, answer.verified, answer.method) == (OTHER, True, "exact")
+        assert hints[0] is None and PROBLEM.write_answer(hints[1]) == BOARD
+
     def test_tells_that_there_is_no_solution(self) -> None:
         answer = solver(exact=True).solve(NONE_FITS)
         assert (answer.solution, answer.verified, answer.method, answer.note) == (None, False, "none", NO_SOLUTION)

@@ -34,6 +34,8 @@ Result = TypeVar("Result")
 DEFAULT_STEPS = 64
 DIAGNOSIS_SECONDS = 2.0
 """How long to look for what is wrong with one puzzle; on 9x9 boards milliseconds do."""
+PROOF_SECONDS = 0.1
+"""How long to count solutions before CP-SAT is asked whether an answer is the only one."""
 NO_SOLUTION = "has no solution"
 SEVERAL_SOLUTIONS = "has several solutions"
 NO_RULES = "no rule to verify an answer by"
@@ -88,10 +90,18 @@ def recognised_givens(found: Found) -> IntArray | None:
 class Solver:
     """A model with the loop around it that makes its answers trustworthy."""
 
-    def __init__(self, runtime: Runtime, steps: int | None = None, exact: bool | None = None, search: int = 0) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        steps: int | None = None,
+        exact: bool | None = None,
+        search: int = 0,
+        hints: bool = False,
+    ) -> None:
         """`exact`: True settles with CP-SAT what the model does not; None only tells why; False does neither.
 
         `search`: how often the model may try again with values assumed, where its recurrences end without an answer.
+        `hints`: whether CP-SAT tries the model's most likely values first, which was not measured to help.
         """
         if search < 0:
             raise InvalidInput(f"search takes 0 model calls or more, not {search}")
@@ -99,7 +109,7 @@ class Solver:
             raise InvalidInput(f"the number of recurrences must be at least 1, not {steps}")
         if exact and not exact_solver.available():
             raise InvalidInput("the exact solver is not installed: install mull[exact]")
-        self.runtime, self.exact, self.search = runtime, exact, search
+        self.runtime, self.exact, self.search, self.hints = runtime, exact, search, hints
         self.steps = steps or (runtime.card.steps if runtime.card else DEFAULT_STEPS)
 
     @property
@@ -281,22 +291,32 @@ class Solver:
 
     def _settle(self, answer: Answer, problem: Problem, instance: Instance) -> Answer:
         """What the exact solver says: the solution where the model has none, and whether it is the only one."""
-        solutions = exact_solver.solutions(problem, instance, 2)
+        if answer.verified:
+            return replace(answer, note="" if self._only(answer, problem, instance) else SEVERAL_SOLUTIONS)
+        hint = answer.values if self.hints else None
+        solutions = exact_solver.solutions(problem, instance, 2 if problem.one_solution else 1, hint=hint)
         if not solutions and answer.givens is not None:
             return replace(answer, note="no solution has the givens as recognised")
         if not solutions:
             return replace(answer, solution=None, values=None, method="none", note=NO_SOLUTION)
-        several = SEVERAL_SOLUTIONS if len(solutions) > 1 and problem.one_solution else ""
-        if answer.verified:
-            return replace(answer, note=several)
+        several = SEVERAL_SOLUTIONS if len(solutions) > 1 else ""
         values, line = solutions[0], problem.write_answer(solutions[0])
         verified = bool(problem.check(instance.inputs[None], values[None])[0])
         return replace(answer, solution=line, values=values, verified=verified, method="exact", note=several)
 
-    def _count(self, problem: Problem, instance: Instance) -> int | None:
+    def _only(self, answer: Answer, problem: Problem, instance: Instance) -> bool:
+        """Whether a verified answer is the only one, where that is asked for: by counting, or by CP-SAT."""
+        if not problem.one_solution:
+            return True
+        number = self._count(problem, instance, PROOF_SECONDS)
+        if number is None:
+            number = len(exact_solver.solutions(problem, instance, 2, known=answer.values))
+        return number == 1
+
+    def _count(self, problem: Problem, instance: Instance, seconds: float = DIAGNOSIS_SECONDS) -> int | None:
         """0, 1 or 2 for several; None if that cannot be told quickly."""
         try:
-            return count_solutions(problem, instance, limit=2, seconds=DIAGNOSIS_SECONDS)
+            return count_solutions(problem, instance, limit=2, seconds=seconds)
         except UserError:  # a constraint that is no cardinality
             return None
 
@@ -312,9 +332,10 @@ def load(
     device: str | None = None,
     precision: Precision = "auto",
     search: int = 0,
+    hints: bool = False,
 ) -> Solver:
     """A solver with a model that ships with mull, or from a model file: `mull.load("sudoku").solve("53..7....…")`.
 
     `precision`: fp32, int8, or auto, which is int8 where it is faster and was measured to lose nothing.
     """
-    return Solver(load_runtime(find_model(name), backend, device, precision), steps, exact, search)
+    return Solver(load_runtime(find_model(name), backend, device, precision), steps, exact, search, hints)
