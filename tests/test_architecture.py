@@ -28,14 +28,15 @@ ORDER = [
         "adaptive",
         "runtime",
     ),
-    *("pool", "search", "provenance", "evaluate", "optimisers", "trainer", "train", "progress", "export"),
-    *("count", "photo", "exact", "solve", "puzzle_files", "plots", "terminal", "scoring", "int8", "fit", "listing"),
-    *("serve", "cli", "__main__"),
+    *("pool", "search", "provenance", "evaluate", "optimisers", "trainer", "train", "progress", "export", "count"),
+    *("photo", "exact", "solve", "puzzle_files", "answer_files", "plots", "terminal", "scoring", "int8", "fit"),
+    *("listing", "serve", "cli", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
-HEAVY |= {"cv2", "fastapi", "uvicorn", "starlette"}
+HEAVY |= {"pyarrow", "ray", "rich", "cv2", "fastapi", "uvicorn", "starlette"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]
-LIGHT += ["mull.graphs", "mull.processor", "mull.pool", "mull.solve", "mull.puzzle_files", "mull.terminal", "mull.cli"]
+LIGHT += ["mull.graphs", "mull.processor", "mull.pool", "mull.solve", "mull.puzzle_files", "mull.answer_files"]
+LIGHT += ["mull.terminal", "mull.cli"]
 
 
 def module_name(path: Path) -> str:

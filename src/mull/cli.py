@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mull.problem import Problem
 
 EXTRAS = {"cpmpy": "exact", "ortools": "exact", "cv2": "photo"}
+EXTRAS |= {"pyarrow": "parquet"}
 EXTRAS |= {"fastapi": "serve", "uvicorn": "serve", "starlette": "serve"}
 """Which extra brings a missing module; the others come with `train`."""
 
@@ -133,9 +134,14 @@ def solve(
             "-f",
             "--file",
             metavar="FILE",
-            help="One puzzle a line, a CSV, or JSON lines; - for standard input.",
+            help="One puzzle a line, a CSV, JSON lines or Parquet; - for standard input.",
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="Write answers there: .txt, .csv, .jsonl or .parquet."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with --out where a run ended, or begin.")] = False,
     photo: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Read a printed 9x9 Sudoku off a photograph (needs mull[photo])."),
@@ -156,21 +162,28 @@ def solve(
 ) -> int:
     """Solve puzzles and verify the answers."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # unused here, and starting its threads takes 50 ms
-    from mull.puzzle_files import all_puzzles
+    from mull.puzzle_files import Reading, all_puzzles
     from mull.solve import load
-    from mull.terminal import print_answers, print_photo
+    from mull.terminal import print_answers, print_photo, solve_into
 
     if photo is not None and (puzzles or file is not None):
         raise UserError("give either a photograph or puzzles, not both")
     if not puzzles and file is None and photo is None:
         raise UserError("give a puzzle, a file with -f FILE, or a photograph with --photo FILE")
+    if photo is not None and out is not None:
+        raise UserError("--out is for puzzles, not for a photograph")
+    if resume and out is None:
+        raise UserError("--resume goes on with a file: name it with --out FILE")
     _own(problem)
     solver = load(
         model, steps=steps, exact=exact, search=search, precision=cast(Any, precision)
     )  # load knows which there are
     if photo is not None:
         return 0 if print_photo(solver, photo, as_json) else 1
-    with closing(all_puzzles(puzzles or [], file)) as wanted:
+    reading = Reading()
+    with closing(all_puzzles(puzzles or [], file, reading)) as wanted:
+        if out is not None:
+            return 0 if solve_into(solver, wanted, out, as_json, resume, reading) else 1
         return 0 if print_answers(solver, wanted, as_json) else 1
 
 

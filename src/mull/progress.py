@@ -1,4 +1,4 @@
-"""How a training goes, in the terminal: a live bar and, at the end, a learning curve; plain lines elsewhere."""
+"""How a training goes, or the solving of a file, in the terminal: a live bar; plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
@@ -109,6 +110,56 @@ class PlainReporter:
     def end(self, summary: dict[str, Any]) -> None:
         """Draw the learning curve."""
         print(closing(summary))
+
+
+@dataclass
+class Tally:
+    """How many answers there are, and how many of them are verified."""
+
+    total: int = 0
+    verified: int = 0
+    before: int = 0
+    """Those of an earlier run."""
+
+    def add(self, verified: bool) -> None:
+        """Count an answer."""
+        self.total, self.verified = self.total + 1, self.verified + verified
+
+
+@contextmanager
+def counting(tally: Tally, share: Callable[[], float | None]) -> Iterator[Callable[[], None]]:
+    """Show on standard error how many answers there are; call what this gives after each.
+
+    `share`: how much of the input has been read, if that can be told.
+    """
+    began = said = time.monotonic()
+    bar = _bar() if sys.stderr.isatty() else None
+    every = 0.2 if bar else PLAIN_SECONDS
+    task = bar.add_task("solving", total=None, about="") if bar else None
+
+    def tell() -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said < every:
+            return
+        said, read = now, share()
+        about = f"{tally.total:,} answers, {percent(tally.verified / tally.total)} verified"
+        about += f", {(tally.total - tally.before) / (now - began):,.0f}/s"
+        if bar is not None and task is not None:
+            bar.update(task, total=None if read is None else 1.0, completed=read or 0.0, about=about)
+        else:
+            print(about + (f", {percent(read)} of the input read" if read is not None else ""), file=sys.stderr)
+
+    with bar or nullcontext():
+        yield tell
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[about]}"), TimeRemainingColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def percent(share: float) -> str:

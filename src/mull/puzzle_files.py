@@ -1,4 +1,7 @@
-"""Reading puzzles one at a time from text, CSV, JSON lines, gzip or standard input; errors name file, line and why."""
+"""Reading puzzles one at a time from text, CSV, JSON lines, all of them in gzip too, Parquet or standard input.
+
+Errors name file, line and why.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import csv
 import gzip
 import io
 import json
+import os
 import sys
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from mull.errors import InvalidInput
 from mull.solve import Puzzle
@@ -20,30 +24,95 @@ from mull.solve import Puzzle
 LONGEST_LINE = 1 << 20
 """Characters; a longer line is no puzzle, and not worth the memory."""
 
+PARQUET_ROWS = 1024
+"""Rows of a Parquet file that are taken out at once."""
+
 Line = tuple[int, str]
 
 
-def all_puzzles(arguments: list[str], source: str | None) -> Generator[Puzzle, None, None]:
+class Reading:
+    """How much of a file has been read, for a progress bar."""
+
+    def __init__(self) -> None:
+        """Nobody can tell yet."""
+        self.told: Callable[[], float | None] = lambda: None
+
+    def share(self) -> float | None:
+        """From 0 to 1, or None if that cannot be told."""
+        return self.told()
+
+
+def all_puzzles(
+    arguments: list[str], source: str | None, reading: Reading | None = None
+) -> Generator[Puzzle, None, None]:
     """The puzzles of a command line, then those of its file."""
     numbered = len(arguments) > 1
     yield from (Puzzle(text, f"puzzle {number}" if numbered else "") for number, text in enumerate(arguments, start=1))
     if source is not None:
-        yield from read_puzzles(source)
+        yield from read_puzzles(source, reading or Reading())
 
 
-def read_puzzles(source: str) -> Iterator[Puzzle]:
+def read_puzzles(source: str, reading: Reading) -> Iterator[Puzzle]:
     """The puzzles of a file, or of standard input for `-`: one a line, the `puzzle` column of a CSV, or JSON objects.
 
-    Blank lines and lines that begin with `#` are skipped.
+    Blank lines and lines that begin with `#` are skipped. A Parquet file has a column `puzzle`, too.
     """
     name = "standard input" if source == "-" else source
     found = False
-    with _open(source, name) as stream:
-        for number, text in _rows(_lines(stream, name), name, source.removesuffix(".gz").endswith(".csv")):
-            found = True
-            yield Puzzle(text, f"{name}:{number}")
+    for puzzle in _parquet_puzzles(source, reading) if _is_parquet(source) else _text_puzzles(source, name, reading):
+        found = True
+        yield puzzle
     if not found:
         raise InvalidInput(f"{name}: no puzzle in it")
+
+
+def _text_puzzles(source: str, name: str, reading: Reading) -> Iterator[Puzzle]:
+    with _open(source, name, reading) as stream:
+        for number, text in _rows(_lines(stream, name), name, source.removesuffix(".gz").endswith(".csv")):
+            yield Puzzle(text, f"{name}:{number}")
+
+
+def import_parquet() -> tuple[Any, Any]:
+    """pyarrow and its module for Parquet files, which come with `mull[parquet]`."""
+    import pyarrow
+    import pyarrow.parquet
+
+    return pyarrow, pyarrow.parquet
+
+
+def _is_parquet(source: str) -> bool:
+    try:
+        if source == "-" or not Path(source).is_file():
+            return False
+        with Path(source).open("rb") as stream:
+            return stream.read(4) == b"PAR1"
+    except OSError:
+        return False  # to be told by who reads it
+
+
+def parquet_rows(path: Path, columns: list[str], reading: Reading | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file, some columns only."""
+    arrow, parquet = import_parquet()
+    try:
+        with parquet.ParquetFile(path) as file:
+            names, total, number = file.schema_arrow.names, file.metadata.num_rows, 0
+            if missing := [name for name in columns if name not in names]:
+                raise InvalidInput(f"{path}: no column {missing[0]!r}; there are: {', '.join(names)}")
+            if reading is not None:
+                reading.told = lambda: number / max(1, total)
+            for batch in file.iter_batches(PARQUET_ROWS, columns=columns, use_threads=False):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield row
+    except (arrow.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path}: cannot be read as Parquet: {error}") from error
+
+
+def _parquet_puzzles(source: str, reading: Reading) -> Iterator[Puzzle]:
+    for number, row in enumerate(parquet_rows(Path(source), ["puzzle"], reading), start=1):
+        if not isinstance(row["puzzle"], str):
+            raise InvalidInput(f"{source}, row {number}: its puzzle is not a text")
+        yield Puzzle(row["puzzle"].strip(), f"{source}, row {number}")
 
 
 def parse_puzzles(text: str, name: str) -> Iterator[Puzzle]:
@@ -53,7 +122,7 @@ def parse_puzzles(text: str, name: str) -> Iterator[Puzzle]:
 
 
 @contextmanager
-def _open(source: str, name: str) -> Iterator[io.TextIOBase]:
+def _open(source: str, name: str, reading: Reading) -> Iterator[io.TextIOBase]:
     """A text stream, closed afterwards unless it is standard input; what goes wrong in reading is InvalidInput."""
     try:
         if source == "-":
@@ -64,6 +133,8 @@ def _open(source: str, name: str) -> Iterator[io.TextIOBase]:
                 stream.detach()  # standard input is not ours to close
             return
         with Path(source).open("rb") as raw:
+            size = max(1, os.fstat(raw.fileno()).st_size)
+            reading.told = lambda: 1.0 if raw.closed else min(1.0, raw.tell() / size)
             packed = raw.peek(2)[:2] == b"\x1f\x8b"
             binary = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
             yield io.TextIOWrapper(binary, encoding="utf-8-sig")

@@ -6,15 +6,19 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
+from mull.answer_files import json_line, text_line, write_answers
 from mull.constraints import UNKNOWN, IntArray
 from mull.errors import InvalidInput
 from mull.problem import Images, Instance, NumpyBatch, Problem
 from mull.problems.sudoku import Sudoku
+from mull.progress import Tally
+from mull.puzzle_files import Reading
 from mull.solve import Answer, Puzzle, Solver
 
 DOUBTFUL = 0.9
@@ -25,19 +29,39 @@ def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> b
     """Solve and print: JSON lines, boards for a single puzzle, or one line a puzzle; whether all were verified."""
     began = time.perf_counter()
     answers = solver.solve_many(puzzles)
-    verified = total = 0
+    tally = Tally()
     head = [] if as_json else list(islice(answers, 2))
     if len(head) == 1:
         print(boards(solver.problem, solver.remark(head[0])))
         return head[0].verified
     for answer in chain(head, answers):
         print(json_line(answer) if as_json else text_line(answer))
-        total, verified = total + 1, verified + answer.verified
+        tally.add(answer.verified)
     if not as_json:
         sys.stdout.flush()  # the summary comes last, also where both streams are one
-        seconds = time.perf_counter() - began
-        print(f"{verified} of {total} solved and verified in {seconds:.1f} s, {total / seconds:.0f}/s", file=sys.stderr)
-    return verified == total
+        print_summary(tally, time.perf_counter() - began)
+    return tally.verified == tally.total
+
+
+def solve_into(
+    solver: Solver, puzzles: Iterator[Puzzle], out: Path, as_json: bool, resume: bool, reading: Reading
+) -> bool:
+    """Solve into a file, with a progress bar and a summary; whether all its answers are verified."""
+    began = time.perf_counter()
+    try:
+        tally = write_answers(solver.solve_many, puzzles, out, as_json, resume, reading)
+    except KeyboardInterrupt:
+        print(f"mull: stopped; --resume goes on with {out}", file=sys.stderr)
+        raise
+    print_summary(tally, time.perf_counter() - began)
+    return tally.verified == tally.total
+
+
+def print_summary(tally: Tally, seconds: float) -> None:
+    """How many answers there are, in one line on standard error."""
+    new = tally.total - tally.before
+    how = f"in {seconds:.1f} s, {new / seconds:.0f}/s" + f" ({tally.before} were there already)" * bool(tally.before)
+    print(f"{tally.verified} of {tally.total} solved and verified {how}", file=sys.stderr)
 
 
 def print_photo(solver: Solver, file: str, as_json: bool) -> bool:
@@ -102,21 +126,6 @@ def verdict(answer: Answer) -> str:
         return f"not solved: it {answer.note}"
     note = answer.note or "no verified answer"
     return f"not verified: {note if note.startswith('no ') else f'it {note}'}"
-
-
-def text_line(answer: Answer) -> str:
-    """An answer on one line: puzzle, solution, whether it is verified, recurrences, note."""
-    state = "verified" if answer.verified else "NOT VERIFIED"
-    how = "exact" if answer.method == "exact" else f"{answer.steps:3d}"
-    puzzle = "(image)" if answer.puzzle.startswith("data:") else answer.puzzle
-    return f"{puzzle} -> {answer.solution or 'none'}  {state}  {how}{answer.note and f'  ({answer.note})'}"
-
-
-def json_line(answer: Answer) -> str:
-    """An answer as one JSON object; `givens` (as recognised) and `note` are there only where there are any."""
-    keys = ["puzzle", "solution", "verified", "steps", "method", "ms"]
-    keys += ["givens"] * (answer.givens is not None) + ["note"] * bool(answer.note)
-    return json.dumps({key: getattr(answer, key) for key in keys})
 
 
 def int8_verdict(about: dict[str, Any]) -> str:
