@@ -42,6 +42,23 @@ def test_the_speed_script_runs(root: Path, tmp_path: Path, external_data: Path) 
     assert json.loads(out.read_text())["verified"] > 0.5
 
 
+def test_the_script_that_solves_files_runs(root: Path, tmp_path: Path, external_data: Path) -> None:
+    out = tmp_path / "files.json"
+    command = [sys.executable, "benchmarks/speed/solve_files.py", "--quick", "--out", str(out)]
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    subprocess.run(command, cwd=root, check=True, capture_output=True, env=environment)
+    found = json.loads(out.read_text())
+    assert found["exact"]["right"] == found["exact"]["verified"] == found["puzzles"]
+    assert sum(found["steps"]["counts"].values()) == found["recurrences"]["verified"]
+
+
+def test_the_script_on_hints_runs(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "hints.json"
+    subprocess.run([sys.executable, "benchmarks/hints.py", "--quick", "--out", str(out)], cwd=root, check=True)
+    (row,) = json.loads(out.read_text())["rows"]
+    assert set(row["ways"]) == {"no hints", "most likely values", "where it is sure", "solution"}
+
+
 def test_the_cpu_speed_script_runs(root: Path, tmp_path: Path, external_data: Path) -> None:
     out = tmp_path / "speed.json"
     command = [sys.executable, "benchmarks/speed/cpu.py", "--quick", "--out", str(out)]

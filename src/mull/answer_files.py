@@ -28,8 +28,8 @@ from mull.solve import Answer, Puzzle
 FIELDS = ("puzzle", "solution", "verified", "steps", "method", "ms", "givens", "note")
 LONGEST = 8 << 20
 """Bytes of a line; what is longer is none of ours."""
-GROUP_BYTES = 8 << 20
-"""JSON lines of a row group of a Parquet file: some 30,000 Sudoku boards."""
+GROUP_BYTES = 4 << 20
+"""JSON lines of a row group of a Parquet file: some 15,000 Sudoku boards."""
 
 
 def text_line(answer: Answer) -> str:
@@ -238,6 +238,8 @@ def write_answers(
 
 def _to_parquet(lines: Path, path: Path) -> None:
     """JSON lines as a Parquet file, whole or not at all, a row group at a time."""
+    import pyarrow.json as json_lines
+
     arrow, parquet = import_parquet()
     kinds = {"verified": arrow.bool_(), "steps": arrow.int32(), "ms": arrow.float64()}
     schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in FIELDS])
@@ -246,8 +248,10 @@ def _to_parquet(lines: Path, path: Path) -> None:
         atomic_path(path) as temporary,
         parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        while group := stream.readlines(GROUP_BYTES):
-            writer.write_table(arrow.Table.from_pylist([json.loads(line) for line in group], schema))
+        parse = json_lines.ParseOptions(explicit_schema=schema)
+        while group := b"".join(stream.readlines(GROUP_BYTES)):
+            options = json_lines.ReadOptions(use_threads=False, block_size=len(group))
+            writer.write_table(json_lines.read_json(io.BytesIO(group), options, parse).select(FIELDS))
 
 
 def _compare(path: Path, puzzles: Iterator[Puzzle]) -> Tally:
