@@ -65,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--count", type=int, default=100, help="puzzles of each set that the recurrences leave over")
-    parser.add_argument("--restarts", type=int, default=30, help="puzzles of each set to restart on")
+    parser.add_argument("--restarts", type=int, default=100, help="puzzles of each set to restart on")
     parser.add_argument("--out", type=Path, default=RESULTS / "search.json")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []

@@ -211,11 +211,11 @@ def command(source: str, out: str, *options: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("needs_parquet")
-@pytest.mark.parametrize(("source", "ending"), [("puzzles.txt.gz", "jsonl"), ("puzzles.csv", "parquet")])
-def test_killing_it_again_and_again(source: str, ending: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("source", "ending", "kills"), [("puzzles.txt.gz", "jsonl", 3), ("puzzles.csv", "parquet", 2)])
+def test_killing_it_again_and_again(source: str, ending: str, kills: int, tmp_path: Path) -> None:
     """Kill -9 at random times; the answers are those of a run that nobody killed, none lost and none twice."""
     write_tiny(tmp_path / "tiny.mull")
-    puzzles = [puzzle(number % 6, [BOARD, OTHER][number % 50 == 49], seed=number) for number in range(2500)]
+    puzzles = [puzzle(number % 6, [BOARD, OTHER][number % 50 == 49], seed=number) for number in range(2000)]
     text = "".join(f"{line}\n" for line in puzzles)
     if source.endswith(".gz"):
         (tmp_path / source).write_bytes(gzip.compress(text.encode()))
@@ -224,7 +224,7 @@ def test_killing_it_again_and_again(source: str, ending: str, tmp_path: Path) ->
     rng, out = random.Random(ending), tmp_path / f"out.{ending}"
     growing = tmp_path / f"out.{ending}.partial.jsonl" if ending == "parquet" else out
     killed = []
-    for _ in range(3):
+    for _ in range(kills):
         before = growing.stat().st_size if growing.exists() else 0
         process = subprocess.Popen(command(source, out.name, "--resume"), cwd=tmp_path, env=environment())
         while process.poll() is None and (growing.stat().st_size if growing.exists() else 0) <= before:
@@ -237,7 +237,7 @@ def test_killing_it_again_and_again(source: str, ending: str, tmp_path: Path) ->
         command(source, out.name, "--resume"), cwd=tmp_path, env=environment(), capture_output=True, text=True
     )
     assert last.returncode == 1, last.stderr  # some of another board are not solved
-    assert "2450 of 2500 solved and verified" in last.stderr and "were there already" in last.stderr
+    assert "1960 of 2000 solved and verified" in last.stderr and "were there already" in last.stderr
     subprocess.run(command(source, f"whole.{ending}"), cwd=tmp_path, env=environment(), capture_output=True)
     assert rows(out) == rows(tmp_path / f"whole.{ending}")
     assert [row["puzzle"] for row in rows(out)] == puzzles

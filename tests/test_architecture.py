@@ -29,7 +29,19 @@ ORDER = [
         "runtime",
     ),
     *("pool", "search", "provenance", "evaluate", "optimisers", "trainer", "train", "progress", "export", "count"),
-    *("photo", "exact", "solve", "puzzle_files", "answer_files", "plots", "terminal", "scoring", "int8", "fit"),
+    *(
+        "photo",
+        "exact",
+        "solve",
+        "puzzle_files",
+        "answer_files",
+        "cluster",
+        "plots",
+        "terminal",
+        "scoring",
+        "int8",
+        "fit",
+    ),
     *("listing", "serve", "cli", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}

@@ -25,6 +25,9 @@ from mull.progress import Tally, counting
 from mull.puzzle_files import Reading, import_parquet, parquet_rows
 from mull.solve import Answer, Puzzle
 
+Engine = Callable[[Iterator[Puzzle]], Iterator[Answer]]
+"""What makes answers of puzzles, in their order: `Solver.solve_many`, or a cluster's."""
+
 FIELDS = ("puzzle", "solution", "verified", "steps", "method", "ms", "givens", "note")
 LONGEST = 8 << 20
 """Bytes of a line; what is longer is none of ours."""
@@ -205,7 +208,7 @@ class AnswerFile:
 
 
 def write_answers(
-    solve: Callable[[Iterator[Puzzle]], Iterator[Answer]],
+    solve: Engine,
     puzzles: Iterator[Puzzle],
     path: Path,
     as_json: bool = False,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mull.problem import Problem
 
 EXTRAS = {"cpmpy": "exact", "ortools": "exact", "cv2": "photo"}
-EXTRAS |= {"pyarrow": "parquet"}
+EXTRAS |= {"pyarrow": "parquet", "ray": "ray"}
 EXTRAS |= {"fastapi": "serve", "uvicorn": "serve", "starlette": "serve"}
 """Which extra brings a missing module; the others come with `train`."""
 
@@ -158,6 +159,9 @@ def solve(
     precision: Annotated[
         str, typer.Option(metavar="P", help="fp32, int8, or auto: int8 where it is faster and loses nothing.")
     ] = "auto",
+    engine: Annotated[
+        str, typer.Option(metavar="E", help="local: this process; ray: a cluster (RAY_ADDRESS, or this machine).")
+    ] = "local",
     problem: Own = None,
 ) -> int:
     """Solve puzzles and verify the answers."""
@@ -174,17 +178,25 @@ def solve(
         raise UserError("--out is for puzzles, not for a photograph")
     if resume and out is None:
         raise UserError("--resume goes on with a file: name it with --out FILE")
+    if engine not in ("local", "ray"):
+        raise UserError(f"there is no engine {engine!r}: use local or ray")
     _own(problem)
     solver = load(
         model, steps=steps, exact=exact, search=search, precision=cast(Any, precision)
     )  # load knows which there are
     if photo is not None:
         return 0 if print_photo(solver, photo, as_json) else 1
+    solve_many = solver.solve_many
+    if engine == "ray":
+        from mull import cluster
+
+        settings = cluster.Settings(model, steps, exact, search, cast(Any, precision), problem)
+        solve_many = partial(cluster.solve_many, settings)
     reading = Reading()
     with closing(all_puzzles(puzzles or [], file, reading)) as wanted:
         if out is not None:
-            return 0 if solve_into(solver, wanted, out, as_json, resume, reading) else 1
-        return 0 if print_answers(solver, wanted, as_json) else 1
+            return 0 if solve_into(out, solve_many, wanted, as_json, resume, reading) else 1
+        return 0 if print_answers(solver, wanted, as_json, solve_many) else 1
 
 
 @app.command()

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from mull.answer_files import json_line, text_line, write_answers
+from mull.answer_files import Engine, json_line, text_line, write_answers
 from mull.constraints import UNKNOWN, IntArray
 from mull.errors import InvalidInput
 from mull.problem import Images, Instance, NumpyBatch, Problem
@@ -25,10 +25,10 @@ DOUBTFUL = 0.9
 """Cells of a photograph that were read with less certainty are named."""
 
 
-def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> bool:
+def print_answers(solver: Solver, puzzles: Iterator[Puzzle], as_json: bool, engine: Engine | None = None) -> bool:
     """Solve and print: JSON lines, boards for a single puzzle, or one line a puzzle; whether all were verified."""
     began = time.perf_counter()
-    answers = solver.solve_many(puzzles)
+    answers = (engine or solver.solve_many)(puzzles)
     tally = Tally()
     head = [] if as_json else list(islice(answers, 2))
     if len(head) == 1:
@@ -44,12 +44,12 @@ def print_answers(solver: Solver, puzzles: Iterable[Puzzle], as_json: bool) -> b
 
 
 def solve_into(
-    solver: Solver, puzzles: Iterator[Puzzle], out: Path, as_json: bool, resume: bool, reading: Reading
+    out: Path, engine: Engine, puzzles: Iterator[Puzzle], as_json: bool, resume: bool, reading: Reading
 ) -> bool:
     """Solve into a file, with a progress bar and a summary; whether all its answers are verified."""
     began = time.perf_counter()
     try:
-        tally = write_answers(solver.solve_many, puzzles, out, as_json, resume, reading)
+        tally = write_answers(engine, puzzles, out, as_json, resume, reading)
     except KeyboardInterrupt:
         print(f"mull: stopped; --resume goes on with {out}", file=sys.stderr)
         raise
