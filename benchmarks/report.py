@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import report_cpu
 import report_gpu
 import report_gpu_costs
+import report_solver
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -31,6 +32,7 @@ PAGES = (
     ROOT / "docs" / "performance.md",
     ROOT / "docs" / "photo.md",
     ROOT / "docs" / "serve.md",
+    ROOT / "docs" / "solve.md",
     *sorted((ROOT / "docs" / "problems").glob("*.md")),
 )
 BLOCK = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- /report -->)", re.DOTALL)
@@ -448,6 +450,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "photos": photos,
     "photos-short": photos_short,
     "serve-speed": serve_speed,
+    "solve-files": lambda: report_solver.files(result("solve_files")),
+    "recurrences": lambda: report_solver.recurrences(result("solve_files")),
+    "search": lambda: report_solver.search(result("search")),
+    "hints": lambda: report_solver.hints(result("hints")),
 }
 
 
