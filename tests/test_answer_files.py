@@ -28,7 +28,7 @@ from mull.cli import main
 from mull.errors import UserError
 from mull.progress import Tally, counting
 from mull.puzzle_files import Reading, all_puzzles
-from mull.solve import Answer, Puzzle
+from mull.solve import Answer, Puzzle, Solver
 from tiny import BOARD, OTHER, puzzle, write_tiny
 
 ENDINGS = ["txt", "csv", "jsonl", "parquet"]
@@ -243,6 +243,10 @@ def test_killing_it_again_and_again(source: str, ending: str, kills: int, tmp_pa
     assert [row["puzzle"] for row in rows(out)] == puzzles
 
 
+def interrupted(*_: object) -> Iterator[Answer]:
+    raise KeyboardInterrupt
+
+
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     write_tiny(tmp_path / "tiny.mull")
@@ -254,6 +258,10 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     (tmp_path / "puzzles.txt").write_text(f"{puzzle(3)}\n{puzzle(4)}\n")
     assert main([*solve, "--out", "out.txt", "--resume"]) == 0
     assert "2 of 2 solved and verified" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(Solver, "solve_many", interrupted)
+        assert main([*solve, "-o", "other.txt"]) == 130
+    assert capsys.readouterr().err == "mull: stopped; --resume goes on with other.txt\n"
     for wrong, message in {"--resume": "name it with --out FILE", "--photo": "not both"}.items():
         assert main([*solve, wrong, *["x.jpg"] * (wrong == "--photo")]) == 2
         assert message in capsys.readouterr().err
