@@ -233,9 +233,9 @@ def write_answers(
             for answer in solve(left):
                 answers.write(answer)
                 tell()
-    if whole:
-        _to_parquet(lines, path)
-        lines.unlink()
+        if whole:
+            _to_parquet(lines, path)
+            lines.unlink()
     return answers.tally
 
 

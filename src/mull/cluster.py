@@ -69,7 +69,8 @@ class Worker:
         puzzles = map(Puzzle, batch["text"].to_pylist(), batch["place"].to_pylist())
         results: list[Answer | UserError] = []
         try:
-            results.extend(self.solver.solve_many(puzzles))
+            for answer in self.solver.solve_many(puzzles):
+                results.append(answer)  # extend might lose those before an error
         except UserError as error:
             results.append(error)
         return pyarrow.table({"result": pyarrow.array(map(pickle.dumps, results), pyarrow.binary())})
