@@ -22,11 +22,13 @@ def files(got: dict[str, Any]) -> str:
         lines.append("| " + " | ".join(cells) + " |")
     lines.append(f"| CP-SAT, one by one | | | | {alone['per_s']:,.0f} | {alone['per_core_s']:,.0f} | 1 | 1 | |")
     told = "; ".join(f"{count} times that it {note}" for note, count in got["recurrences"]["notes"].items())
+    others = "nobody knows what else they did"
+    if got["others"] is not None:
+        others = f"other work took {100 * got['others']:.0f} % of their time"
     settled = got["exact"]["methods"].get("exact", 0)
     about = (
         f"{got['puzzles']:,} puzzles of `{got['data']}`, seed {got['seed']}, {got['cores']} cores "
-        f"({got['provenance']['hardware']}); other work shared them (load {got['load_before']:.1f} before the "
-        f"start), so the columns by processor time say more. CP-SAT: {alone['puzzles']:,} of the puzzles on one core, "
+        f"({got['provenance']['hardware']}); {others}. CP-SAT: {alone['puzzles']:,} of the puzzles on one core, "
         "stated directly with all-different constraints; it solves them, while `--exact` also proves that each "
         f"solution is the only one. Of what is not verified, the command says: {told or 'nothing'}. With `--exact`, "
         f"CP-SAT settled {settled}. With {got['small']['puzzles']:,} puzzles the first command took "
