@@ -24,7 +24,7 @@ def files(got: dict[str, Any]) -> str:
     told = "; ".join(f"{count} times that it {note}" for note, count in got["recurrences"]["notes"].items())
     others = "nobody knows what else they did"
     if got["others"] is not None:
-        others = f"other work took {100 * got['others']:.0f} % of their time"
+        others = f"other work took {100 * max(0.0, got['others']):.0f} % of their time"
     settled = got["exact"]["methods"].get("exact", 0)
     about = (
         f"{got['puzzles']:,} puzzles of `{got['data']}`, seed {got['seed']}, {got['cores']} cores "

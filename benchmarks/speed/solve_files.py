@@ -131,7 +131,7 @@ def main() -> None:
     began, before = time.perf_counter(), busy()
     found = measure(*sizes)
     after, seconds = busy(), time.perf_counter() - began
-    others = None if before is None or after is None else (after - before) / seconds / found["cores"]
+    others = None if before is None or after is None else max(0.0, after - before) / seconds / found["cores"]
     result = {"data": SET, "seed": 0, "others": others, **found, "provenance": provenance()}
     write_text(arguments.out, json.dumps(result, indent=1) + "\n")
     print(json.dumps({key: value for key, value in result.items() if key != "steps"}, indent=1))
