@@ -8,12 +8,13 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mull import cluster, hub
 from mull.cli import main
-from mull.errors import InvalidInput
+from mull.errors import InvalidInput, UserError
 from mull.solve import Puzzle
 from tiny import BOARD, OTHER, puzzle, write_tiny
 
@@ -103,3 +104,15 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["solve", "-m", model, "--engine", "ray", puzzle(3)]) == 2
     assert capsys.readouterr().err == "mull: this needs ray: install mull[ray]\n"
+
+
+def test_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**_: object) -> None:
+        raise ConnectionError("nobody there\nand more")
+
+    fake = SimpleNamespace(is_initialized=lambda: False, init=init)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    monkeypatch.setitem(sys.modules, "ray.data", fake)
+    monkeypatch.setenv("RAY_ADDRESS", "there:1")
+    with pytest.raises(UserError, match=r"^cannot use Ray on there:1: nobody there$"):
+        list(cluster.solve_many(cluster.Settings(), iter([])))

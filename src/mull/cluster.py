@@ -124,7 +124,11 @@ def _begin() -> Any:
     import ray.data
 
     if not ray.is_initialized():
-        ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        except (OSError, RuntimeError, ValueError) as error:  # Ray's ways to say that there is no cluster
+            place = os.environ.get("RAY_ADDRESS", "this machine")
+            raise UserError(f"cannot use Ray on {place}: {str(error).splitlines()[0]}") from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
