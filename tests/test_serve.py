@@ -30,6 +30,7 @@ from mull.runtime import State, load_runtime
 from mull.serve import attention, photos, puzzles
 from mull.serve.app import create_app
 from mull.serve.engine import Engine, Job
+from mull.serve.hosts import Hosts
 from mull.serve.settings import BusyError, Settings
 from mull.solve import Solver
 from tiny import BOARD, OTHER, PROBLEM, LookupRuntime, puzzle, write_tiny
@@ -40,13 +41,18 @@ SUDOKU = puzzles.prepared("sudoku")[0]
 
 @pytest.fixture(scope="module")
 def client() -> Any:
-    with TestClient(create_app()) as one:
+    with visiting(create_app()) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(write_tiny(tmp_path_factory.mktemp("models") / "tiny.mull"))
+
+
+def visiting(app: Any, host: str = "127.0.0.1:8000") -> TestClient:
+    """A client of an application, which calls it by a name."""
+    return TestClient(app, base_url=f"http://{host}")
 
 
 def events(text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -171,7 +177,7 @@ def test_a_photograph_is_read_where_that_can_be_done(client: TestClient, monkeyp
 
 
 def test_the_body_is_limited_whether_its_length_is_told_or_not() -> None:
-    with TestClient(create_app(Settings(body=1000))) as client:
+    with visiting(create_app(Settings(body=1000))) as client:
         assert client.post("/api/solve", json={"puzzle": "." * 2000}).status_code == 413
         pieces = (b"x" * 400 for _ in range(5))  # sent in chunks, without a length
         assert client.post("/api/solve", content=pieces).status_code == 413
@@ -185,8 +191,39 @@ def test_the_page_needs_nothing_from_elsewhere(client: TestClient) -> None:
         assert "://" not in page.text.replace("http://www.w3.org", "")
 
 
+@pytest.mark.parametrize(
+    ("bound", "allowed", "refused"),
+    [
+        ("127.0.0.1", ["localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST.", "a.localhost"], ["10.0.0.1"]),
+        ("10.0.0.1", ["10.0.0.1", "localhost"], ["10.0.0.2:8000", "[fe80::1]"]),
+        ("0.0.0.0", ["10.0.0.1:8000", "[fe80::1]:8000"], ["0x7f000001"]),
+        ("::", ["10.0.0.1"], []),
+        ("box", ["box:8000", "Box."], ["box.evil.example"]),
+        ("*.example.org", ["a.example.org"], ["example.org.evil.example", "badexample.org"]),
+        ("*", ["evil.example"], []),
+    ],
+)
+def test_names_that_the_server_answers_to(bound: str, allowed: list[str], refused: list[str]) -> None:
+    hosts = Hosts([bound])
+    assert [name for name in allowed if not hosts.admits(name)] == []
+    always = [] if bound == "*" else ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", ":8000"]
+    assert [name for name in (*refused, *always) if hosts.admits(name)] == []
+
+
+def test_pages_of_other_sites_are_kept_out(client: TestClient) -> None:
+    for path in ("/", "/api/models", "/page/app.js"):
+        answer = client.get(path, headers={"host": "evil.example:8000"})  # its name was made to resolve to us
+        assert answer.status_code == 421 and "'evil.example'" in answer.json()["detail"]
+    body = {"puzzle": SUDOKU}
+    assert client.post("/api/solve", json=body, headers={"host": "evil.example"}).status_code == 421
+    assert client.post("/api/solve", json=body, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+    assert client.post("/api/solve", json=body, headers={"sec-fetch-site": "same-origin"}).status_code == 200
+    assert client.get("/", headers={"sec-fetch-site": "cross-site"}).status_code == 200  # a link may lead here
+    assert "access-control-allow-origin" not in client.get("/", headers={"origin": "http://evil.example"}).headers
+
+
 def test_explained_and_settled(tiny: str) -> None:
-    with TestClient(create_app(models=[tiny])) as client:
+    with visiting(create_app(models=[tiny])) as client:
         body = {"model": "tiny", "puzzle": puzzle(3, OTHER)}
         plain = client.post("/api/solve", json=body).json()
         assert not plain["verified"] and plain["note"] == "no verified answer after 20 recurrences"
@@ -289,7 +326,7 @@ def test_a_failing_batch_tells_and_goes_on() -> None:
 
 def test_limits_of_time_and_queue_have_their_codes() -> None:
     app = create_app(Settings(seconds=0.3, queue=1))
-    with TestClient(app) as client:
+    with visiting(app) as client:
         engine = app.state.service.catalogue.engine("sudoku-4x4")
         runtime = SlowRuntime(batch=1)
         engine.close()
@@ -329,7 +366,7 @@ def test_a_client_that_hangs_up_frees_its_place() -> None:
         async def send(_: Any) -> None:
             return None
 
-        headers = [(b"content-type", b"application/json")]
+        headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
         scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
         call = asyncio.ensure_future(app(scope, receive, send))  # type: ignore[arg-type]
         await asyncio.sleep(0.15)

@@ -331,6 +331,10 @@ def serve(
         list[str] | None,
         typer.Option("--model", "-m", metavar="FILE", help="A model file to offer besides those that ship."),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name that browsers may call this server by, besides localhost."),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, metavar="S", help="Time limit of a request.")] = 30.0,
     queue: Annotated[int, typer.Option(min=1, metavar="N", help="Puzzles that may wait, by model.")] = 512,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Puzzles in a request at most.")] = 256,
@@ -343,7 +347,8 @@ def serve(
     from mull.serve.settings import Settings
 
     _own(problem)
-    run(host, port, models or [], Settings(seconds=seconds, queue=queue, batch=batch, body=body))
+    limits = Settings(seconds=seconds, queue=queue, batch=batch, body=body, hosts=tuple(allow_host or ()))
+    run(host, port, models or [], limits)
 
 
 @app.command("list")

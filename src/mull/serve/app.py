@@ -22,6 +22,7 @@ from mull.puzzle_files import parse_puzzles
 from mull.serve import photos, puzzles, reading
 from mull.serve.catalogue import Catalogue, UnknownModelError, find_models
 from mull.serve.guard import Guard
+from mull.serve.hosts import Hosts
 from mull.serve.schemas import (
     AnswerOut,
     Attention,
@@ -79,7 +80,7 @@ def create_app(settings: Settings | None = None, models: list[str] | None = None
     _add_looking(app, service)
     _add_page(app)
     _add_errors(app, limits)
-    app.add_middleware(Guard, limit=limits.body)
+    app.add_middleware(Guard, limit=limits.body, hosts=Hosts(limits.hosts))
     return app
 
 

@@ -31,6 +31,8 @@ class Settings:
     """Recurrences that a request may ask for; more is 422."""
     image_side: int = 2048
     """Pixels along an image's side; more is 422."""
+    hosts: tuple[str, ...] = ()
+    """Names that the server answers to besides localhost (see `hosts.py`); others are 421."""
     helpers: int = 2
     """Threads for what is no recurrence: reading, explaining, exact search, attention."""
     helping: int = 64
