@@ -20,19 +20,19 @@ pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 
-from mull import hub, load
+from mull import exact, hub, load
 from mull.cli import main
 from mull.count import count_solutions
 from mull.errors import UserError
 from mull.images import PREFIX, png, write_image
 from mull.problems import get_problem
 from mull.runtime import State, load_runtime
-from mull.serve import attention, photos, puzzles
+from mull.serve import attention, further, photos, puzzles
 from mull.serve.app import create_app
 from mull.serve.engine import Engine, Job
 from mull.serve.hosts import Hosts
 from mull.serve.settings import BusyError, Settings
-from mull.solve import Solver
+from mull.solve import Answer, Solver
 from tiny import BOARD, OTHER, PROBLEM, LookupRuntime, puzzle, write_tiny
 
 MODELS = list(hub.shipped())
@@ -228,7 +228,7 @@ def test_explained_and_settled(tiny: str) -> None:
         plain = client.post("/api/solve", json=body).json()
         assert not plain["verified"] and plain["note"] == "no verified answer after 20 recurrences"
         explained = client.post("/api/solve", json={**body, "explain": True}).json()
-        assert "which the model did not find" in explained["note"]
+        assert explained["note"].endswith("which the model did not find")
         (*_, (_, answer)) = events(client.post("/api/solve/stream", json=body).text)
         assert answer["broken"] and answer["wrong"]
         pytest.importorskip("ortools")
@@ -238,6 +238,66 @@ def test_explained_and_settled(tiny: str) -> None:
         assert several["verified"] and several["note"] == "has several solutions"
         no_attention = client.post("/api/attention", json={**body, "step": 1, "cell": 0})
         assert no_attention.status_code == 422 and "no attention" in no_attention.json()["detail"]
+
+
+HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
+"""One that the model does not solve in a few recurrences."""
+
+
+def test_search(client: TestClient) -> None:
+    body = {"puzzle": HARD, "steps": 2}
+    plain = client.post("/api/solve", json=body).json()
+    assert not plain["verified"] and plain["method"] == "recurrence" and plain["steps"] == 2
+    found = client.post("/api/solve", json={**body, "search": 40}).json()
+    assert found["verified"] and found["method"] == "search" and found["steps"] > 2 and "note" not in found
+    assert all(given in (".", value) for given, value in zip(HARD, found["solution"], strict=True))
+    both = client.post("/api/solve", json={**body, "puzzle": [SUDOKU, HARD], "steps": 20, "search": 40}).json()
+    assert [one["verified"] for one in both] == [True, True]
+    plain_text = {"content-type": "text/plain"}
+    lines = client.post("/api/solve/lines", params={"search": 40}, content=HARD, headers=plain_text).text
+    assert json.loads(lines)["verified"]
+    too_much = client.post("/api/solve", json={**body, "search": 201})
+    assert too_much.status_code == 422 and "the most is 200" in too_much.json()["detail"]
+    assert client.get("/api/health").json()["search"] == 200
+
+
+def test_a_search_ends_with_its_calls_its_time_or_its_client(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(further, "PAUSE", 0.0)
+    body = {"model": "tiny", "puzzle": puzzle(3, OTHER), "steps": 2}
+    with visiting(create_app(Settings(further=5), models=[tiny])) as client:
+        (*most, (name, last)) = events(client.post("/api/solve/stream", json={**body, "search": 3}).text)
+        assert name == "answer" and last["note"].endswith("nor by a search with 3 model calls")
+        told = [data for name, data in most if name == "search"]
+        assert told and last["steps"] >= told[-1]["steps"] > 2 and len(told[0]["values"]) == 16
+    with visiting(create_app(Settings(further=0), models=[tiny])) as client:
+        ended = client.post("/api/solve", json={**body, "search": 100}).json()
+        assert ended["note"].endswith("nor by a search of 0 s") and not ended["verified"]
+    with visiting(create_app(Settings(searching=0), models=[tiny])) as client:
+        busy = client.post("/api/solve", json={**body, "search": 100})
+        assert busy.status_code == 503 and busy.headers["retry-after"]
+        pytest.importorskip("ortools")
+        assert client.post("/api/solve", json={**body, "exact": True}).status_code == 503
+    stop, slow = threading.Event(), Solver(SlowRuntime(), 2, exact=False, search=100)
+    start = Answer(body["puzzle"], None, False, 2, "recurrence", 0.0, "nothing")
+    slow.runtime.gate.release(3)  # type: ignore[attr-defined]
+    watcher = lambda steps, _: stop.set() if steps >= 4 else None  # noqa: E731
+    gone = further.search(slow, start, PROBLEM.parse(start.puzzle), 9, stop, watcher)
+    assert not gone.verified and gone.steps == 4
+
+
+def test_the_exact_solver_has_a_time_limit(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ortools")
+    seen: list[float | None] = []
+
+    def undecided(problem: Any, instance: Any, limit: int = 2, seconds: float | None = None) -> None:
+        seen.append(seconds)
+        raise exact.UndecidedError(f"the exact solver did not know after {seconds} s")
+
+    monkeypatch.setattr(exact, "solutions", undecided)
+    with visiting(create_app(Settings(further=3), models=[tiny])) as client:
+        body = {"model": "tiny", "puzzle": puzzle(3, OTHER), "exact": True}
+        answer = client.post("/api/solve", json=body).json()
+        assert not answer["verified"] and "did not know after 3 s" in answer["note"] and seen == [3]
 
 
 class SlowRuntime(LookupRuntime):

@@ -339,6 +339,9 @@ def serve(
     queue: Annotated[int, typer.Option(min=1, metavar="N", help="Puzzles that may wait, by model.")] = 512,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Puzzles in a request at most.")] = 256,
     body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Size of a request at most.")] = 8 << 20,
+    search: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Model calls that a request may ask a search for.")
+    ] = 200,
     problem: Own = None,
 ) -> None:
     """Serve an API, and a page that shows the models thinking, to a browser on this machine."""
@@ -347,7 +350,8 @@ def serve(
     from mull.serve.settings import Settings
 
     _own(problem)
-    limits = Settings(seconds=seconds, queue=queue, batch=batch, body=body, hosts=tuple(allow_host or ()))
+    hosts = tuple(allow_host or ())
+    limits = Settings(seconds=seconds, queue=queue, batch=batch, body=body, search=search, hosts=hosts)
     run(host, port, models or [], limits)
 
 

@@ -28,6 +28,12 @@ class StreamRequest(PuzzleRequest):
     """One puzzle to watch being solved."""
 
     steps: int | None = Field(None, ge=1, le=1 << 16, description="Recurrences at most; the model's own if not given.")
+    search: int = Field(
+        0,
+        ge=0,
+        le=1 << 16,
+        description="How often the model may try again, with values assumed, if it has no answer.",
+    )
     exact: bool = Field(False, description="Let an exact solver settle what the model does not.")
     explain: bool = Field(
         False, description="Say why an answer is not verified, and whether a verified one is the only one."
@@ -108,6 +114,7 @@ class Health(BaseModel):
     status: Literal["ok"]
     version: str
     waiting: dict[str, int] = Field(description="Puzzles that wait for a place, by model that is loaded.")
+    search: int = Field(description="The most that a request may ask a search for.")
     exact: bool = Field(description="Whether the exact solver is installed.")
     photos: bool = Field(description="Whether photographs can be read.")
 
