@@ -161,7 +161,7 @@ def test_photographs_have_their_place(client: TestClient, monkeypatch: pytest.Mo
 
 def test_a_photograph_is_read_where_that_can_be_done(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     class Found:
-        givens, certainty = SUDOKU, np.ones(81)
+        givens, certainty, changes, flat = SUDOKU, np.ones(81), (), np.zeros((90, 90), np.uint8)
 
     seen: list[tuple[int, ...]] = []
     reader = types.ModuleType("mull.photo")

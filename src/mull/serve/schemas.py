@@ -105,6 +105,8 @@ class ModelOut(BaseModel):
     text_format: str
     parameters: int
     steps: int
+    checked: bool = Field(description="Whether its answers can be verified: the problem states rules.")
+    exact: bool = Field(description="Whether an exact solver can settle its puzzles, where one is installed.")
     layout: dict[str, Any]
 
 
@@ -125,6 +127,8 @@ class Reading(BaseModel):
     model: str
     puzzle: str
     certainty: list[float] = Field(description="How sure the reader is of each cell.")
+    changes: list[str] = Field(description="Cells that were not taken as first read, because of the rules.")
+    board: str = Field(description="The board in the photograph, seen from above: data:image/jpeg;base64,...")
 
 
 class Refusal(BaseModel):
