@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import threading
 import time
@@ -500,3 +501,30 @@ def test_puzzles_that_cannot_be_made_say_so(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_package_holds_the_page() -> None:
     folder = Path(puzzles.__file__).parent / "page"
     assert {"index.html", "style.css", "app.js"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_can_be_told_apart(theme: str) -> None:
+    style = (Path(puzzles.__file__).parent / "page" / "style.css").read_text()
+    block = style.split(':root[data-theme="dark"]')[theme == "dark"].split("}")[0]
+    hexadecimal = re.findall(r"--([\w-]+): #([0-9a-f]{6});", block)
+    colours = {name: np.frombuffer(bytes.fromhex(code), np.uint8) / 255 for name, code in hexadecimal}
+    heat = np.array(re.findall(r"--heat: (\d+) (\d+) (\d+)", block)[0], dtype=float) / 255
+    share = 0.8 * (0.62 if theme == "dark" else 1)  # the most that boards.css and dom.js lay over a cell
+    colours["hottest"] = share * heat + (1 - share) * colours["paper"]
+
+    def light(name: str) -> float:
+        """Relative luminance, as WCAG has it."""
+        parts = colours[name]
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    def contrast(one: str, other: str) -> float:
+        low, high = sorted((light(one), light(other)))
+        return (high + 0.05) / (low + 0.05)
+
+    grounds = {name: (name + "-ground", "paper") for name in ("good", "warn", "wrong")}
+    grounds |= {"ink": ("ground", "paper", "hottest"), "soft": ("ground", "paper"), "model": ("ground", "paper")}
+    pairs = [(name, ground) for name, all_of in grounds.items() for ground in all_of]
+    assert [pair for pair in pairs if contrast(*pair) < 4.5] == []  # AA for text
+    assert contrast("focus", "paper") >= 3 and contrast("rule", "paper") >= 3

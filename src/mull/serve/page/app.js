@@ -5,6 +5,7 @@ import { AttentionView } from "./attention.js";
 import { make } from "./dom.js";
 import { GraphBoard } from "./graph.js";
 import { GridBoard } from "./grid.js";
+import { help, keypad } from "./keys.js";
 import { NonogramBoard } from "./nonogram.js";
 import { doubtful, readPhoto, showPhoto } from "./photo.js";
 import { PlainBoard } from "./plain.js";
@@ -43,42 +44,13 @@ async function choose(name) {
   find("format").textContent = `Text: ${model.text_format}`;
   find("steps").value = model.steps;
   board = new BOARDS[model.layout.kind](find("board"), model.layout, { edited, look });
-  keypad();
-  help();
+  keypad(board);
+  help(board);
   find("exact-row").hidden = !(able.exact && model.exact);
   showPhoto(null);
   say("", "");
   await board.ready;
   await generate();
-}
-
-function keypad() {
-  const keys = board.keys().map((key) => {
-    const button = make("button", { type: "button", tabindex: -1 }, key);
-    button.addEventListener("click", () => press(key));
-    return button;
-  });
-  if (keys.length) {
-    const wipe = make("button", { type: "button", tabindex: -1, "aria-label": "Empty the cell" }, "⌫");
-    wipe.addEventListener("click", () => press(null));
-    keys.push(wipe);
-  }
-  find("keypad").style.setProperty("--keys", keys.length > 12 ? Math.ceil(keys.length / 2) : keys.length);
-  find("keypad").style.setProperty("--few", keys.length > 12 ? 6 : keys.length > 6 ? Math.ceil(keys.length / 2) : keys.length);
-  find("keypad").replaceChildren(...keys);
-}
-
-// How a board of this kind is filled in, by hand and by keyboard.
-function help() {
-  find("how").textContent = board.how();
-  const keys = [["← ↑ ↓ →", "move"], ...board.help(), ["Ctrl Enter", "solve"]];
-  find("keys").replaceChildren(...keys.map(([names, what]) => make("span", {}, ...names.split(" ").map((name) => (name === "…" ? "… " : make("kbd", {}, name))), ` ${what}`)));
-}
-
-function press(key) {
-  const place = board.chosen ?? 0;
-  board.type(place, key);
-  board.cells[place].focus();
 }
 
 function stop() {
