@@ -31,8 +31,8 @@ class Visits:
         self.address, self._browser, self._contexts = address, browser, list[Any]()
         self._troubles: list[str] = []
 
-    def __call__(self, problem: str, width: int = 1100, height: int = 860, **options: Any) -> Any:
-        """A page that is ready, with the puzzle of seed 3."""
+    def __call__(self, problem: str, width: int = 1100, height: int = 860, seed: int = 3, **options: Any) -> Any:
+        """A page that is ready, with the puzzle of a seed."""
         options = {"reduced_motion": "reduce", "viewport": {"width": width, "height": height}, **options}
         context = self._browser.new_context(**options)
         self._contexts.append(context)
@@ -41,7 +41,7 @@ class Visits:
         page.on("pageerror", lambda error: self._troubles.append(str(error)))
         page.on("console", lambda one: self._troubles.append(one.text) if one.type == "error" else None)
         page.on("request", lambda one: self._asked(one.url))
-        page.goto(f"{self.address}/?seed=3#{problem}")
+        page.goto(f"{self.address}/?seed={seed}#{problem}")
         page.wait_for_selector("html[data-ready]")
         return page
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import re
 import sys
@@ -21,7 +22,7 @@ pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 
-from mull import exact, hub, load
+from mull import cli, exact, hub, load
 from mull.cli import main
 from mull.count import count_solutions
 from mull.errors import UserError
@@ -241,25 +242,28 @@ def test_explained_and_settled(tiny: str) -> None:
         assert no_attention.status_code == 422 and "no attention" in no_attention.json()["detail"]
 
 
-HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
-"""One that the model does not solve in a few recurrences."""
+SHORT = {"model": "sudoku-4x4", "puzzle": "1......4..2.....", "steps": 1}
+"""One recurrence is too few for this one."""
 
 
 def test_search(client: TestClient) -> None:
-    body = {"puzzle": HARD, "steps": 2}
-    plain = client.post("/api/solve", json=body).json()
-    assert not plain["verified"] and plain["method"] == "recurrence" and plain["steps"] == 2
-    found = client.post("/api/solve", json={**body, "search": 40}).json()
-    assert found["verified"] and found["method"] == "search" and found["steps"] > 2 and "note" not in found
-    assert all(given in (".", value) for given, value in zip(HARD, found["solution"], strict=True))
-    both = client.post("/api/solve", json={**body, "puzzle": [SUDOKU, HARD], "steps": 20, "search": 40}).json()
-    assert [one["verified"] for one in both] == [True, True]
-    plain_text = {"content-type": "text/plain"}
-    lines = client.post("/api/solve/lines", params={"search": 40}, content=HARD, headers=plain_text).text
-    assert json.loads(lines)["verified"]
-    too_much = client.post("/api/solve", json={**body, "search": 201})
+    plain = client.post("/api/solve", json=SHORT).json()
+    assert not plain["verified"] and plain["method"] == "recurrence" and plain["steps"] == 1
+    found = client.post("/api/solve", json={**SHORT, "search": 50}).json()
+    assert found["verified"] and found["method"] == "search" and found["steps"] > 1 and "note" not in found
+    solution, problem = found["solution"], get_problem("sudoku-4x4")
+    values = np.array([int(value) - 1 for value in solution])
+    assert problem.check(problem.parse(SHORT["puzzle"]).inputs[None], values[None])[0]  # type: ignore[arg-type]
+    both = client.post("/api/solve", json={**SHORT, "puzzle": [solution, SHORT["puzzle"]], "search": 50}).json()
+    assert [one["method"] for one in both] == ["recurrence", "search"] and all(one["verified"] for one in both)
+    lines = client.post(
+        "/api/solve/lines", params={"search": 5}, content=SUDOKU, headers={"content-type": "text/plain"}
+    )
+    assert json.loads(lines.text)["verified"]
+    too_much = client.post("/api/solve", json={**SHORT, "search": 201})
     assert too_much.status_code == 422 and "the most is 200" in too_much.json()["detail"]
-    assert client.get("/api/health").json()["search"] == 200
+    health = client.get("/api/health").json()
+    assert health["search"] == 200 and health["searching"] == 0
 
 
 def test_a_search_ends_with_its_calls_its_time_or_its_client(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,42 +412,67 @@ def test_limits_of_time_and_queue_have_their_codes() -> None:
         slow.close()
 
 
+async def call(app: Any, path: str, body: dict[str, Any], held: float | None) -> list[Any]:
+    """Post to an application as a client that hangs up after some seconds, or with None never sends all of its body."""
+    content, gone, answer = json.dumps(body).encode(), asyncio.Event(), list[Any]()
+    sent = [{"type": "http.request", "body": content, "more_body": held is None}]
+
+    async def receive() -> dict[str, Any]:
+        if sent:
+            return sent.pop()
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        answer.append(message)
+
+    headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
+    running = asyncio.ensure_future(app(scope, receive, send))
+    await asyncio.sleep(held or 0)
+    if held is not None:
+        gone.set()
+    await asyncio.wait_for(running, 5)
+    return answer
+
+
 def test_a_client_that_hangs_up_frees_its_place() -> None:
     app = create_app(Settings(seconds=20))
     runtime = SlowRuntime(batch=1)
     service = app.state.service
     slow = service.catalogue.engines["sudoku-4x4"] = Engine(Solver(runtime, 20, exact=False), queue=4)
-    body = json.dumps({"model": "sudoku-4x4", "puzzle": puzzle(4)}).encode()
-
-    async def hang_up(path: str) -> None:
-        gone, sent = asyncio.Event(), [{"type": "http.request", "body": body}]
-
-        async def receive() -> dict[str, Any]:
-            if sent:
-                return sent.pop()
-            await gone.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(_: Any) -> None:
-            return None
-
-        headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
-        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
-        call = asyncio.ensure_future(app(scope, receive, send))  # type: ignore[arg-type]
-        await asyncio.sleep(0.15)
-        gone.set()
-        await asyncio.wait_for(call, 5)
-
     blocker = jobs(4)
     slow.submit(blocker)
     while slow.waiting:
         time.sleep(0.001)
     for path in ("/api/solve", "/api/solve/stream"):
-        asyncio.run(hang_up(path))
+        asyncio.run(call(app, path, {"model": "sudoku-4x4", "puzzle": puzzle(4)}, 0.15))
         assert slow.waiting == 0
     runtime.gate.release(100)
     assert blocker[0].result.result(timeout=5).verified
     service.close()
+
+
+@pytest.mark.parametrize("path", ["/api/solve", "/api/solve/stream"])
+def test_a_client_that_hangs_up_ends_its_search(path: str) -> None:
+    app = create_app(Settings(seconds=20))
+    runtime, service = SlowRuntime(), app.state.service
+    service.catalogue.engines["sudoku-4x4"] = Engine(Solver(runtime, 20, exact=False), queue=4)
+    runtime.gate.release(3)  # one recurrence, then two of the search
+    body = {"model": "sudoku-4x4", "puzzle": puzzle(3, OTHER), "steps": 1, "search": 200}
+    asyncio.run(call(app, path, body, 0.15))
+    assert service.searching == 1
+    runtime.gate.release(1000)
+    until = time.monotonic() + 5
+    while service.searching and time.monotonic() < until:
+        time.sleep(0.005)
+    assert service.searching == 0 and len(runtime.sizes) <= 5  # it did not go on
+    service.close()
+
+
+def test_a_body_that_never_ends_is_refused() -> None:
+    answer = asyncio.run(call(create_app(Settings(seconds=0.1)), "/api/solve", {"puzzle": SUDOKU}, None))
+    assert answer[0]["status"] == 408 and b"0.1 s" in answer[1]["body"]
 
 
 @pytest.mark.parametrize("name", ["sudoku", "sudoku-4x4", "sudoku-16x16", "nonogram", "nonogram-15"])
@@ -474,6 +503,10 @@ def test_attention_is_that_of_torch(model: str) -> None:
     for step in (0, 3):
         ours = attention.Heads(path).maps(states[step], context, cell=7)
         assert np.allclose(ours, whole[step, :, 7].numpy(), atol=1e-3)
+
+
+def test_nobody_else_is_let_in_unless_told() -> None:
+    assert inspect.signature(cli.serve).parameters["host"].default == "127.0.0.1"
 
 
 def test_the_command_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

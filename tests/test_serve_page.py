@@ -127,9 +127,9 @@ def test_attention_of_each_head(visit: Visits) -> None:
 
 
 def test_drawing(visit: Visits) -> None:
-    page = visit("visual-sudoku")
+    page = visit("visual-sudoku", seed=8)
     page.click("#solve")
-    ended(page)
+    verified(page)
     read = texts(page)
     one = next(place for place in places(page, ".given") if read[place] == "1")
     page.click("#edit")
@@ -142,7 +142,7 @@ def test_drawing(visit: Visits) -> None:
     page.mouse.up()
     page.click("#pad-ok")
     page.click("#solve")
-    ended(page)
+    verified(page)
     assert one in places(page, ".given") and texts(page)[one] == "1"
 
 

@@ -80,7 +80,7 @@ def create_app(settings: Settings | None = None, models: list[str] | None = None
     _add_looking(app, service)
     _add_page(app)
     _add_errors(app, limits)
-    app.add_middleware(Guard, limit=limits.body, hosts=Hosts(limits.hosts))
+    app.add_middleware(Guard, limit=limits.body, seconds=limits.seconds, hosts=Hosts(limits.hosts))
     return app
 
 
@@ -216,6 +216,7 @@ def _add_looking(app: FastAPI, service: Service) -> None:
             status="ok",
             version=__version__,
             waiting=waiting,
+            searching=service.searching,
             search=service.settings.search,
             exact=exact_solver.available(),
             photos=photos.available(),

@@ -116,6 +116,7 @@ class Health(BaseModel):
     status: Literal["ok"]
     version: str
     waiting: dict[str, int] = Field(description="Puzzles that wait for a place, by model that is loaded.")
+    searching: int = Field(description="Puzzles in search or with the exact solver, or waiting for that.")
     search: int = Field(description="The most that a request may ask a search for.")
     exact: bool = Field(description="Whether the exact solver is installed.")
     photos: bool = Field(description="Whether photographs can be read.")

@@ -51,6 +51,11 @@ class Service:
         self._searchers = Threads("searcher", settings.searchers, settings.searching)
         self.help = self._helpers.run
 
+    @property
+    def searching(self) -> int:
+        """Puzzles that are searched, or wait for it."""
+        return self._searchers.inside
+
     def close(self) -> None:
         """Stop all threads."""
         self._helpers.close()

@@ -20,6 +20,11 @@ class Threads:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         self._most, self._inside, self._lock = most, 0, threading.Lock()
 
+    @property
+    def inside(self) -> int:
+        """Calls that run or wait."""
+        return self._inside
+
     async def run(self, call: Callable[..., Result], *arguments: Any) -> Result:
         """What the call returns; raises BusyError if too many wait already."""
         with self._lock:

@@ -208,8 +208,9 @@ function listen() {
   });
   addEventListener("paste", (event) => {
     if (["TEXTAREA", "INPUT"].includes(event.target.tagName)) return;
-    const text = event.clipboardData.getData("text").trim();
-    if (text) put(text);
+    const [file] = event.clipboardData.files, text = event.clipboardData.getData("text").trim();
+    if (file) photograph(file);
+    else if (text) put(text);
   });
   addEventListener("dragover", (event) => { event.preventDefault(); find("drop").hidden = false; });
   addEventListener("dragleave", (event) => { if (!event.relatedTarget) find("drop").hidden = true; });
