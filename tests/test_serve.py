@@ -266,6 +266,15 @@ def test_search(client: TestClient) -> None:
     assert health["search"] == 200 and health["searching"] == 0
 
 
+def test_a_search_on_images_tells_what_it_read(client: TestClient) -> None:
+    text = client.get("/api/generate", params={"model": "visual-sudoku", "seed": 8}).json()["puzzle"]
+    body = {"model": "visual-sudoku", "puzzle": text, "steps": 3, "search": 32}
+    answer = client.post("/api/solve", json=body).json()
+    assert answer["verified"] and answer["method"] == "search"
+    read = [(given, value) for given, value in zip(answer["givens"], answer["solution"], strict=True) if given != "0"]
+    assert len(read) > 17 and all(given == value for given, value in read)
+
+
 def test_a_search_ends_with_its_calls_its_time_or_its_client(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(further, "PAUSE", 0.0)
     body = {"model": "tiny", "puzzle": puzzle(3, OTHER), "steps": 2}

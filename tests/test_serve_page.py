@@ -193,7 +193,9 @@ def test_keyboard_alone(visit: Visits) -> None:
 @pytest.mark.parametrize("problem", ["sudoku", "sudoku-4x4", "sudoku-16x16", "nonogram-15"])
 def test_a_phone(visit: Visits, problem: str) -> None:
     page = visit(problem, **PHONE, color_scheme="dark")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for narrow in (320, 390):
+        page.set_viewport_size({"width": narrow, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") <= narrow
     small = """[...document.querySelectorAll("button, select, summary, nav a, input[type=range]")]
         .filter((one) => one.offsetParent && !one.matches(".cell, .pixel, .line"))
         .map((one) => [one.id || one.textContent, one.getBoundingClientRect()])
