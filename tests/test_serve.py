@@ -299,6 +299,15 @@ def test_a_search_ends_with_its_calls_its_time_or_its_client(tiny: str, monkeypa
     assert not gone.verified and gone.steps == 4
 
 
+def test_what_the_exact_solver_cannot_be_told(client: TestClient) -> None:
+    pytest.importorskip("ortools")
+    text = client.get("/api/generate", params={"model": "nonogram", "seed": 4}).json()["puzzle"]
+    answer = client.post("/api/solve", json={"model": "nonogram", "puzzle": text, "steps": 1, "exact": True}).json()
+    assert not answer["verified"] and answer["solution"] and "cannot be stated exactly" in answer["note"]
+    able = {one["name"]: one["exact"] for one in client.get("/api/models").json()}
+    assert able["sudoku"] and not able["nonogram"]
+
+
 def test_the_exact_solver_has_a_time_limit(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ortools")
     seen: list[float | None] = []

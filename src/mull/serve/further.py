@@ -15,7 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mull.constraints import BoolArray, IntArray
-from mull.exact import UndecidedError
+from mull.errors import UserError
 from mull.problem import Instance
 from mull.solve import Answer, Solver
 
@@ -58,10 +58,10 @@ def search(
 
 
 def settle(solver: Solver, answer: Answer) -> Answer:
-    """What the exact solver makes of it, if it knows in time."""
+    """What the exact solver makes of it, if it knows in time and can be told the rules."""
     try:
         return solver.explain(answer)
-    except UndecidedError as error:
+    except UserError as error:
         return replace(answer, note=f"{answer.note}; {error}" if answer.note else str(error))
 
 
