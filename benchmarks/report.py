@@ -339,11 +339,11 @@ def serve_speed() -> str:
         lines.append("| " + " | ".join([*cells, f"{row['core_ms']:.1f} ms"]) + " |")
     about = (
         f"Model `{got['model']}`, {got['puzzles']} generated puzzles, one a request, {got['seconds']:.0f} s each; "
-        f"clients and server shared one machine ({got['provenance']['hardware']}) with other work that was going on. "
-        f"The misbehaving clients sent rubbish, half requests, and hung up in the middle of "
-        f"streams, {beside['misdeeds']:,} times; afterwards {got['waiting_afterwards']} puzzles were waiting. Of the "
-        f"refusals, {over['refusals_with_retry_after']:,} said when to come back. *Core*: processor time of the server "
-        "for each request, which other work on the machine changes little."
+        f"clients and server shared one machine ({got['provenance']['hardware']}; load {got['load_before']:.1f} "
+        f"before it began). The misbehaving clients sent rubbish, half requests, and hung up in the middle of "
+        f"streams and searches, {beside['misdeeds']:,} times; afterwards {got['waiting_afterwards']} puzzles were "
+        f"waiting. Of the refusals, {over['refusals_with_retry_after']:,} said when to come back. *Core*: processor "
+        "time of the server for each request, which other work on the machine changes little."
     )
     return "\n".join([*lines, "", about])
 

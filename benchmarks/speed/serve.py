@@ -145,7 +145,7 @@ def measure(seconds: float, count: int) -> dict[str, Any]:
         "puzzles": count,
         "below_the_limit": below,
         "beside_misbehaving_clients": beside,
-        "waiting_afterwards": sum(healthy["waiting"].values()),
+        "waiting_afterwards": sum(healthy["waiting"].values()) + healthy["searching"],
         "over_the_limit": {"queue": SMALL_QUEUE, **over},
     }
 
