@@ -341,11 +341,11 @@ def serve_speed() -> str:
     about = (
         f"Model `{got['model']}`, {got['puzzles']} generated puzzles, one a request, {got['seconds']:.0f} s each; "
         f"clients and server shared one machine ({got['provenance']['hardware']}; load average "
-        f"{got['load_before']:.1f} before it began{busy}). The misbehaving clients sent rubbish, half requests, and hung "
-        f"up in the middle of streams and searches, {beside['misdeeds']:,} times; afterwards "
-        f"{got['waiting_afterwards']} puzzles were waiting. Of the refusals, {over['refusals_with_retry_after']:,} said "
-        "when to come back. *Core*: processor time of the server for each request, which other work on the machine "
-        "changes little."
+        f"{got['load_before']:.1f} before it began{busy}). The misbehaving clients sent rubbish, half requests, and "
+        f"hung up in the middle of streams and searches, {beside['misdeeds']:,} times; afterwards "
+        f"{got['waiting_afterwards']} puzzles were waiting. Of the refusals, {over['refusals_with_retry_after']:,} "
+        "said when to come back. *Core*: processor time of the server for each request, which other work on the "
+        "machine changes little."
     )
     return "\n".join([*lines, "", about])
 
