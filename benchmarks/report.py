@@ -339,13 +339,15 @@ def serve_speed() -> str:
         cells = [name, *(f"{n:,}" for n in (row["requests"], answered, refused, row["requests"] - answered - refused))]
         cells += [f"{row['p50_ms']:,.0f} ms", f"{row['p99_ms']:,.0f} ms", f"{row['answers_per_s']:.0f}"]
         lines.append("| " + " | ".join([*cells, f"{row['core_ms']:.1f} ms"]) + " |")
+    busy = ", so other work ran beside it" if got["load_before"] >= 1 else ""
     about = (
         f"Model `{got['model']}`, {got['puzzles']} generated puzzles, one a request, {got['seconds']:.0f} s each; "
-        f"clients and server shared one machine ({got['provenance']['hardware']}) with other work that was going on. "
-        f"The misbehaving clients sent rubbish, half requests, and hung up in the middle of "
-        f"streams, {beside['misdeeds']:,} times; afterwards {got['waiting_afterwards']} puzzles were waiting. Of the "
-        f"refusals, {over['refusals_with_retry_after']:,} said when to come back. *Core*: processor time of the server "
-        "for each request, which other work on the machine changes little."
+        f"clients and server shared one machine ({got['provenance']['hardware']}; load average "
+        f"{got['load_before']:.1f} before it began{busy}). The misbehaving clients sent rubbish, half requests, and "
+        f"hung up in the middle of streams and searches, {beside['misdeeds']:,} times; afterwards "
+        f"{got['waiting_afterwards']} puzzles were waiting. Of the refusals, {over['refusals_with_retry_after']:,} "
+        "said when to come back. *Core*: processor time of the server for each request, which other work on the "
+        "machine changes little."
     )
     return "\n".join([*lines, "", about])
 

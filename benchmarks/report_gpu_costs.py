@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from report_gpu import measured, problem_of, table
+from speed.work import explain
 
 GOALS = (0.99, 0.998)
 """Shares of validation boards whose first time is told."""
@@ -16,6 +17,7 @@ LINKS = {"NVLink, 8 GPUs of one machine": (8, 450e9, 20e-6), "InfiniBand, 4 mach
 def sizes(got: dict[str, Any]) -> str:
     """What an update costs by size, measured and by the model."""
     found = got["sizes"]
+    explained = _explain(found)
     heads = ["varied", "", "by", "ms an update", "by the model", "puzzles a second", "peak memory", "by the formula"]
     lines = []
     for axis, places in found["axes"].items():
@@ -30,13 +32,23 @@ def sizes(got: dict[str, Any]) -> str:
             cells += [f"{1000 * row['seconds_per_update']:.2f}", guess, f"{row['puzzles_per_s']:,.0f}"]
             memory = f"{row['memory'] / 2**30:.2f} GiB" if row["path"] == "kernels" else ""
             lines.append([*cells, f"{row['peak_gib']:.2f} GiB" if "peak_gib" in row else "", memory])
-    said = [_explained(path, about) for path, about in found.get("explained", {}).items()]
+    said = [_explained(path, about) for path, about in explained.items()]
     base = (
         "One thing is varied at a time from L1R32, width 128, 81 tokens, batch 512 (heads of 32 numbers). The model: "
-        "time = operations / (share of the product rate) + bytes / (share of the bandwidth) + launches x a time each; "
-        "the shares are fitted, all else is counted."
+        "time = the larger of operations / (share of the product rate) and bytes / (share of the bandwidth), and a "
+        "time for each launch; shares and that time are fitted, all else is counted."
     )
     return "\n".join([table(heads, lines), "", " ".join([base, *said]), "", "![Costs by size](images/gpu_sizes.png)"])
+
+
+def _explain(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The model of each path, fitted anew; its times go into the rows."""
+    explained, machine = {}, found["machine"]
+    for path in ("kernels", "compiled"):
+        rows = [row for row in found["rows"] if row["path"] == path and not problem_of(row)]
+        if len(rows) > 3:
+            explained[path] = explain(rows, machine["operations_per_s"], machine["bytes_per_s"])
+    return explained
 
 
 def _explained(path: str, about: dict[str, Any]) -> str:
@@ -93,10 +105,12 @@ def draw(got: dict[str, Any] | None, runs: dict[str, dict[str, Any]], images: Pa
         return [(row["seconds"], 100 * (1 - row["valid_board"])) for row in rows]
 
     curves = {name.removesuffix(".train.json"): unsolved(run) for name, run in runs.items()}
-    line_panels([Panel("validation boards not solved, %", "seconds", curves)], images / "time_to_accuracy.png")
+    panel = Panel("validation boards not solved, %", "seconds", curves, both=True)
+    line_panels([panel], images / "time_to_accuracy.png")
     if got is None or not measured(got, "sizes"):
         return
     found, panels = got["sizes"], []
+    _explain(found)
     for axis, places in found["axes"].items():
         key = {"tokens": "variables", "recurrences": "steps", "batch": "puzzles"}.get(axis, axis.partition(",")[0])
         rows = [row for row in (found["rows"][place] for place in places) if "predicted_s" in row]

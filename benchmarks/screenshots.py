@@ -1,11 +1,12 @@
-"""Pictures of the page for the docs: light, dark, on a phone, and what the heads attend to.
+"""Pictures of the page for the docs: light, dark, on a phone, what the heads attend to, and a photograph that was read.
 
-python benchmarks/screenshots.py     # writes docs/images/serve_*.png; needs Chromium and playwright
+python benchmarks/screenshots.py     # writes docs/images/serve_*.png; needs Chromium, playwright and OpenCV
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import shutil
 import subprocess
@@ -15,9 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from mull.images import png
+from mull.photo import render
+
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+COLOURS = 256
+PUZZLE = "530070000600195000098000060800060003400803001700020006060000280000419005000080079"
 DESKTOP, PHONE = {"width": 1120, "height": 800}, {"width": 390, "height": 844}
 
 
@@ -46,10 +54,12 @@ def solved(page: Any, address: str, problem: str, seed: int) -> None:
 
 
 def take(page: Any, name: str, folder: Path) -> None:
-    """Write a picture, when nothing moves any more."""
+    """Write a picture, when nothing moves any more; a few colours are enough."""
     page.mouse.move(1, 1)
     page.wait_for_timeout(700)
-    page.screenshot(path=folder / f"serve_{name}.png")
+    with Image.open(io.BytesIO(page.screenshot())) as image:
+        few = image.convert("RGB").quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(folder / f"serve_{name}.png", optimize=True)
 
 
 def main() -> None:
@@ -76,10 +86,18 @@ def main() -> None:
         dark = page(DESKTOP, "dark")
         solved(dark, address, "visual-sudoku", 8)
         take(dark, "dark", folder)
-        for problem, name in (("nonogram-15", "nonogram"), ("shortest-path", "path")):
+        others = ("nonogram-15", "nonogram", 4), ("shortest-path", "path", 3), ("sudoku-16x16", "16x16", 4)
+        for problem, name, seed in others:
             board = page(DESKTOP, "light")
-            solved(board, address, problem, 3 if problem == "shortest-path" else 4)
+            solved(board, address, problem, seed)
             take(board, name, folder)
+        reading = page(DESKTOP, "light")
+        reading.goto(f"{address}/#sudoku-4x4")
+        reading.wait_for_selector("html[data-ready]")
+        photo, _ = render.photograph(np.array(list(map(int, PUZZLE))), "", np.random.default_rng(1), 0.6)
+        reading.set_input_files("#file", {"name": "photo.png", "mimeType": "image/png", "buffer": png(photo)})
+        reading.wait_for_selector("#photograph:not([hidden])", timeout=30_000)
+        take(reading, "photo", folder)
         phone = page(PHONE, "light", scale=2)
         solved(phone, address, "sudoku", 5)
         take(phone, "phone", folder)

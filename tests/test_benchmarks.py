@@ -80,7 +80,6 @@ def test_the_gpu_speed_script_runs(
     for part in ("naive", "training", "inference"):
         assert found[part] and all(row["puzzles_per_s"] > 0 for row in found[part])
     assert all(row["mean_steps"] > 0 for row in found["adaptive"]["rows"])
-    assert found["sizes"]["explained"]["compiled"]["mean_error"] < 1
     monkeypatch.syspath_prepend(str(root / "benchmarks"))
     import report_gpu
     import report_gpu_costs

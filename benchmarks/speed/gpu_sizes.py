@@ -52,7 +52,7 @@ def _has_kernels(job: Job) -> bool:
 
 
 def measure(run: Run) -> dict[str, Any]:
-    """Seconds and memory of an update at every point, and the rates that explain them."""
+    """Seconds and memory of an update at every point, and the machine's own rates."""
     small, device = run.sizes.small, run.device
     rows, places = list[dict[str, Any]](), dict[str, list[int]]()
     found: dict[str, Any] = {"rows": rows, "axes": places}
@@ -71,16 +71,4 @@ def measure(run: Run) -> dict[str, Any]:
 
         run.row(rows, about, one)
     found["machine"] = ceilings(device, run.sizes.copied, run.sizes.product)
-    explain(found)
     return found
-
-
-def explain(found: dict[str, Any]) -> None:
-    """Fit the rates of each path to its rows."""
-    machine = found["machine"]
-    for path in ("kernels", "compiled"):
-        rows = [row for row in found["rows"] if row["path"] == path and "seconds_per_update" in row]
-        rows = [row for row in rows if "fell_back" not in row]
-        if len(rows) > 3:
-            rates = machine["operations_per_s"], machine["bytes_per_s"]
-            found.setdefault("explained", {})[path] = work.explain(rows, *rates)

@@ -35,6 +35,8 @@ from mull.serve import puzzles
 RESULTS = Path(__file__).parents[1] / "results"
 CLIENTS = (1, 8, 64)
 SMALL_QUEUE = 16
+HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
+"""For clients that ask for a search and hang up."""
 
 
 @contextmanager
@@ -72,10 +74,11 @@ async def client(
 async def nuisance(address: str, until: float, seed: int) -> int:
     """A client that sends rubbish, or hangs up in the middle of a request or of a stream."""
     order, host, port = random.Random(seed), *address.removeprefix("http://").split(":")
-    body = json.dumps({"puzzle": "." * 81}).encode()
-    head = b"POST /api/solve/stream HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-    whole = head % len(body) + body
-    tricks = [order.randbytes(200), whole[: len(whole) // 2], whole, head % 10 + b"not { json"]
+    head = b"POST /api/solve/stream HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+    head += b"content-length: %d\r\n\r\n"
+    bodies = [json.dumps(body).encode() for body in ({"puzzle": "." * 81}, {"puzzle": HARD, "steps": 1, "search": 200})]
+    whole, searched = (head % len(body) + body for body in bodies)
+    tricks = [order.randbytes(200), whole[: len(whole) // 2], whole, searched, head % 10 + b"not { json"]
     count = 0
     while time.perf_counter() < until:
         with suppress(OSError):
@@ -142,7 +145,7 @@ def measure(seconds: float, count: int) -> dict[str, Any]:
         "puzzles": count,
         "below_the_limit": below,
         "beside_misbehaving_clients": beside,
-        "waiting_afterwards": sum(healthy["waiting"].values()),
+        "waiting_afterwards": sum(healthy["waiting"].values()) + healthy["searching"],
         "over_the_limit": {"queue": SMALL_QUEUE, **over},
     }
 
@@ -155,7 +158,9 @@ def main() -> None:
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sizes = (0.6, 10) if arguments.quick else (12.0, 500)
-    result = {"kind": "serve_speed", "provenance": provenance(), "model": "sudoku", **measure(*sizes)}
+    load = round(os.getloadavg()[0], 2)
+    about = {"kind": "serve_speed", "provenance": provenance(), "load_before": load, "model": "sudoku"}
+    result = {**about, **measure(*sizes)}
     write_text(arguments.out, json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
 

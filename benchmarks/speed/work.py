@@ -15,7 +15,7 @@ writes its tensors once. Weights and what is smaller than a state are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -107,36 +107,34 @@ def memory(shape: Shape) -> float:
     return times * kept + each * max(1, min(shape.steps, shape.operand_bytes // each))
 
 
-def fit(rows: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coefficients, none negative, of the columns whose sum is closest to the measured times, by relative error."""
-    best, found = np.inf, np.zeros(rows.shape[1])
-    scaled = rows / seconds[:, None]
-    for count in range(1, rows.shape[1] + 1):
-        for columns in combinations(range(rows.shape[1]), count):
-            some = scaled[:, columns]
-            coefficients = np.linalg.lstsq(some, np.ones(len(seconds)), rcond=None)[0]
-            error = float(((some @ coefficients - 1) ** 2).sum())
-            if (coefficients >= 0).all() and error < best:
-                best, found = error, np.zeros(rows.shape[1])
-                found[list(columns)] = coefficients
+def fit(table: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Shares of the two rates and seconds a launch with the least squares of relative errors; by trying."""
+    operations, moved, launches = (table / seconds[:, None]).T
+    best, found = np.inf, (1.0, 1.0, 0.0)
+    for share, other in product(np.arange(0.02, 1.001, 0.01), repeat=2):
+        slower = np.maximum(operations / share, moved / other)
+        launch = max(0.0, float(launches @ (1 - slower) / (launches @ launches)))
+        error = float(((slower + launches * launch - 1) ** 2).sum())
+        if error < best:
+            best, found = error, (float(share), float(other), launch)
     return found
 
 
 def explain(rows: list[dict[str, Any]], flops: float, bandwidth: float) -> dict[str, Any]:
     """What share of the machine's rates explains the times of rows on one path; adds `predicted_s` to each.
 
-    Time = operations / (e1 rate) + bytes / (e2 bandwidth) + launches * c.
+    Time = the larger of operations / (e1 rate) and bytes / (e2 bandwidth), + launches * c.
     """
     table = np.array([[row["operations"] / flops, row["bytes"] / bandwidth, row["launches"]] for row in rows])
     seconds = np.array([row["seconds_per_update"] for row in rows])
     operations, moved, launch = fit(table, seconds)
-    predicted = table @ np.array([operations, moved, launch])
+    predicted = np.maximum(table[:, 0] / operations, table[:, 1] / moved) + table[:, 2] * launch
     for row, guess in zip(rows, predicted, strict=True):
         row["predicted_s"] = float(guess)
     return {
-        "share_of_matmul_rate": float(1 / operations) if operations else None,
-        "share_of_bandwidth": float(1 / moved) if moved else None,
-        "seconds_per_launch": float(launch),
+        "share_of_matmul_rate": operations,
+        "share_of_bandwidth": moved,
+        "seconds_per_launch": launch,
         "mean_error": float(np.abs(predicted / seconds - 1).mean()),
         "largest_error": float(np.abs(predicted / seconds - 1).max()),
     }

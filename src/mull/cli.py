@@ -356,10 +356,17 @@ def serve(
         list[str] | None,
         typer.Option("--model", "-m", metavar="FILE", help="A model file to offer besides those that ship."),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name that browsers may call this server by, besides localhost."),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, metavar="S", help="Time limit of a request.")] = 30.0,
     queue: Annotated[int, typer.Option(min=1, metavar="N", help="Puzzles that may wait, by model.")] = 512,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Puzzles in a request at most.")] = 256,
     body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Size of a request at most.")] = 8 << 20,
+    search: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Model calls that a request may ask a search for.")
+    ] = 200,
     problem: Own = None,
 ) -> None:
     """Serve an API, and a page that shows the models thinking, to a browser on this machine."""
@@ -368,7 +375,9 @@ def serve(
     from mull.serve.settings import Settings
 
     _own(problem)
-    run(host, port, models or [], Settings(seconds=seconds, queue=queue, batch=batch, body=body))
+    hosts = tuple(allow_host or ())
+    limits = Settings(seconds=seconds, queue=queue, batch=batch, body=body, search=search, hosts=hosts)
+    run(host, port, models or [], limits)
 
 
 @app.command("list")

@@ -25,7 +25,7 @@ from mull.hub import find_model
 from mull.pool import Found, recur, results
 from mull.problem import Images, Instance, Problem
 from mull.runtime import Backend, FloatArray, Precision, Runtime, load_runtime
-from mull.search import Search
+from mull.search import Check, Search
 
 Method = Literal["recurrence", "search", "exact", "none"]
 Value = TypeVar("Value")
@@ -89,6 +89,9 @@ def recognised_givens(found: Found) -> IntArray | None:
 
 class Solver:
     """A model with the loop around it that makes its answers trustworthy."""
+
+    exact_seconds: float | None = None
+    """How long the exact solver may look for one answer; UndecidedError if it does not know by then."""
 
     def __init__(
         self,
@@ -254,7 +257,7 @@ class Solver:
         if not self.problem.rules:
             return replace(answer, note=NO_RULES)
         if self.search and not found.verified:
-            answer = self._search(answer, entry.instance)
+            answer = self.searched(answer, entry.instance)
             found = replace(found, verified=answer.verified)
         if self.exact is False or (found.verified and not self.exact):
             return answer if found.verified else replace(answer, note=self._not_verified())
@@ -262,16 +265,23 @@ class Solver:
         settled = (self._settle if self.exact else self._diagnose)(answer, problem, instance)
         return replace(settled, ms=round(answer.ms + 1000 * (time.perf_counter() - began), 3))
 
-    def _search(self, answer: Answer, instance: Instance) -> Answer:
-        """The answer that a search finds, or the one there is; either way with the recurrences that it took."""
+    def searched(self, answer: Answer, instance: Instance, check: Check | None = None) -> Answer:
+        """The answer that a search finds, or the one there is; either way with the recurrences that it took.
+
+        `check` is called instead of `verified` after each recurrence, and may raise to end the search.
+        """
         began = time.perf_counter()
-        result = Search(self.runtime, self.verified, self.search).run(instance)
+        result = Search(self.runtime, check or self.verified, self.search).run(instance)
         ms = round(answer.ms + 1000 * (time.perf_counter() - began), 3)
         answer = replace(answer, steps=answer.steps + result.steps, ms=ms)
         if result.values is None:
             return answer
         solution = self.problem.write_answer(result.values)
-        return replace(answer, solution=solution, values=result.values, verified=True, method="search")
+        answer = replace(answer, solution=solution, values=result.values, verified=True, method="search")
+        if answer.given_values is None:
+            return answer
+        given_values = np.where(answer.given_values == UNKNOWN, UNKNOWN, result.values)  # as read this time
+        return replace(answer, given_values=given_values, givens=self.problem.write_answer(given_values))
 
     def _diagnose(self, answer: Answer, problem: Problem, instance: Instance) -> Answer:
         """Why there is no verified answer: no solution, several, or one that the model did not find."""
@@ -294,7 +304,8 @@ class Solver:
         if answer.verified:
             return replace(answer, note="" if self._only(answer, problem, instance) else SEVERAL_SOLUTIONS)
         hint = answer.values if self.hints else None
-        solutions = exact_solver.solutions(problem, instance, 2 if problem.one_solution else 1, hint=hint)
+        limit = 2 if problem.one_solution else 1
+        solutions = exact_solver.solutions(problem, instance, limit, self.exact_seconds, hint=hint)
         if not solutions and answer.givens is not None:
             return replace(answer, note="no solution has the givens as recognised")
         if not solutions:
@@ -310,7 +321,7 @@ class Solver:
             return True
         number = self._count(problem, instance, PROOF_SECONDS)
         if number is None:
-            number = len(exact_solver.solutions(problem, instance, 2, known=answer.values))
+            number = len(exact_solver.solutions(problem, instance, 2, self.exact_seconds, known=answer.values))
         return number == 1
 
     def _count(self, problem: Problem, instance: Instance, seconds: float = DIAGNOSIS_SECONDS) -> int | None:

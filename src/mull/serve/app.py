@@ -22,6 +22,7 @@ from mull.puzzle_files import parse_puzzles
 from mull.serve import photos, puzzles, reading
 from mull.serve.catalogue import Catalogue, UnknownModelError, find_models
 from mull.serve.guard import Guard
+from mull.serve.hosts import Hosts
 from mull.serve.schemas import (
     AnswerOut,
     Attention,
@@ -79,7 +80,7 @@ def create_app(settings: Settings | None = None, models: list[str] | None = None
     _add_looking(app, service)
     _add_page(app)
     _add_errors(app, limits)
-    app.add_middleware(Guard, limit=limits.body)
+    app.add_middleware(Guard, limit=limits.body, seconds=limits.seconds, hosts=Hosts(limits.hosts))
     return app
 
 
@@ -133,12 +134,15 @@ def _add_solving(app: FastAPI, service: Service) -> None:
         request: Request,
         body: Annotated[str, Body(media_type="text/plain")],
         model: Annotated[Name, Query()] = "sudoku",
+        search: Annotated[int, Query(ge=0, le=1 << 16)] = 0,
+        exact: Annotated[bool, Query()] = False,
     ) -> Response:
         """One puzzle a line, a CSV with a column `puzzle`, or JSON lines; answers are JSON lines, in the same order."""
 
         async def work() -> list[AnswerOut]:
             found = list(parse_puzzles(body, "line"))
-            whole = SolveRequest.model_validate({"model": model, "puzzle": [one.text for one in found]})
+            options = {"model": model, "search": search, "exact": exact}
+            whole = SolveRequest.model_validate({**options, "puzzle": [one.text for one in found]})
             return await service.solve(
                 await service.read(whole, [one.text for one in found], [one.place for one in found])
             )
@@ -154,7 +158,10 @@ def _add_solving(app: FastAPI, service: Service) -> None:
         summary="Watch a puzzle being solved",
     )
     async def stream(body: StreamRequest) -> StreamingResponse:
-        """Server-sent events: `start`, `step` (values and certainties) for each recurrence, `answer`, or `error`."""
+        """Server-sent events: `start`, `step` (values and certainties) for each recurrence, `answer`, or `error`.
+
+        In a search, `search` tells now and then the recurrences spent and the values at hand.
+        """
         order = await service.read(body, [body.puzzle], [""])
         events = await service.watch(order)
         return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
@@ -205,8 +212,15 @@ def _add_looking(app: FastAPI, service: Service) -> None:
     async def health() -> Health:
         """For monitors: answers at once, whatever is being solved."""
         waiting = {name: engine.waiting for name, engine in dict(service.catalogue.engines).items()}
-        able = exact_solver.available(), photos.available()
-        return Health(status="ok", version=__version__, waiting=waiting, exact=able[0], photos=able[1])
+        return Health(
+            status="ok",
+            version=__version__,
+            waiting=waiting,
+            searching=service.searching,
+            search=service.settings.search,
+            exact=exact_solver.available(),
+            photos=photos.available(),
+        )
 
     @app.post(
         "/api/read-photo",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mull.constraints import Cardinality, Weighted
 from mull.errors import InvalidInput, unknown
 from mull.hub import Card, find_model, read_card, shipped
 from mull.runtime import FloatArray, Runtime, load_runtime
@@ -55,6 +56,8 @@ class Catalogue:
                 text_format=type(card.problem).text_format,
                 parameters=card.parameters,
                 steps=card.steps,
+                checked=bool(card.problem.rules),
+                exact=all(isinstance(rule, Cardinality | Weighted) for rule in card.problem.rules),
                 layout=layout(card.problem),
             )
             for name, card in self.cards.items()

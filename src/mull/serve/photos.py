@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,6 +16,8 @@ from mull.serve.schemas import Reading
 
 NEEDS = ("mull.photo", "cv2")
 FORMATS = ("JPEG", "PNG", "WEBP")
+SHOWN = 432
+"""Pixels along a side of the board that is sent back."""
 LARGEST = 50_000_000
 """Pixels; more are refused rather than decoded."""
 
@@ -27,7 +30,22 @@ def available() -> bool:
 def read(content: bytes) -> Reading:
     """The puzzle on a photograph, for a person to look over; raises UserError if no board is found."""
     found = import_module("mull.photo").read(decode(content))
-    return Reading(model="sudoku", puzzle=found.givens, certainty=np.asarray(found.certainty, dtype=float).tolist())
+    return Reading(
+        model="sudoku",
+        puzzle=found.givens,
+        certainty=np.asarray(found.certainty, dtype=float).tolist(),
+        changes=[str(change) for change in found.changes],
+        board=shown(found.flat),
+    )
+
+
+def shown(board: NDArray[np.uint8]) -> str:
+    """A grey image as a small `data:` address."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(board).resize((SHOWN, SHOWN), Image.Resampling.LANCZOS).save(buffer, "jpeg", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def decode(content: bytes) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from dataclasses import replace
 
 import uvicorn
 
@@ -16,7 +17,7 @@ from mull.serve.settings import Settings
 def run(host: str, port: int, models: list[str], settings: Settings) -> None:
     """Serve until interrupted; prints the address, with the port that was chosen if `port` is 0."""
     sys.setswitchinterval(0.0005)  # the threads that step models must not keep the one that answers waiting
-    app = create_app(settings, models)
+    app = create_app(replace(settings, hosts=(*settings.hosts, host)), models)
     with _listen(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         print(f"mull serves on http://{shown}:{listening.getsockname()[1]} (interrupt to stop)", flush=True)

@@ -28,6 +28,12 @@ class StreamRequest(PuzzleRequest):
     """One puzzle to watch being solved."""
 
     steps: int | None = Field(None, ge=1, le=1 << 16, description="Recurrences at most; the model's own if not given.")
+    search: int = Field(
+        0,
+        ge=0,
+        le=1 << 16,
+        description="How often the model may try again, with values assumed, if it has no answer.",
+    )
     exact: bool = Field(False, description="Let an exact solver settle what the model does not.")
     explain: bool = Field(
         False, description="Say why an answer is not verified, and whether a verified one is the only one."
@@ -99,6 +105,8 @@ class ModelOut(BaseModel):
     text_format: str
     parameters: int
     steps: int
+    checked: bool = Field(description="Whether its answers can be verified: the problem states rules.")
+    exact: bool = Field(description="Whether an exact solver can settle its puzzles, where one is installed.")
     layout: dict[str, Any]
 
 
@@ -108,6 +116,8 @@ class Health(BaseModel):
     status: Literal["ok"]
     version: str
     waiting: dict[str, int] = Field(description="Puzzles that wait for a place, by model that is loaded.")
+    searching: int = Field(description="Puzzles in search or with the exact solver, or waiting for that.")
+    search: int = Field(description="The most that a request may ask a search for.")
     exact: bool = Field(description="Whether the exact solver is installed.")
     photos: bool = Field(description="Whether photographs can be read.")
 
@@ -118,6 +128,8 @@ class Reading(BaseModel):
     model: str
     puzzle: str
     certainty: list[float] = Field(description="How sure the reader is of each cell.")
+    changes: list[str] = Field(description="Cells that were not taken as first read, because of the rules.")
+    board: str = Field(description="The board in the photograph, seen from above: data:image/jpeg;base64,...")
 
 
 class Refusal(BaseModel):

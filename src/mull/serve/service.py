@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from mull import exact as exact_solver
 from mull.constraints import UNKNOWN
 from mull.errors import InvalidInput, UserError
 from mull.problem import Images, Instance
-from mull.serve import reading
+from mull.serve import further, reading
 from mull.serve.catalogue import Catalogue
 from mull.serve.engine import Engine, Job, Watcher
 from mull.serve.schemas import AnswerOut, StreamRequest
-from mull.serve.settings import BusyError, Settings
+from mull.serve.settings import Settings
+from mull.serve.threads import Threads
 from mull.solve import Answer, Solver
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,7 @@ class Order:
     texts: list[str]
     instances: list[Instance]
     steps: int
+    search: int
     exact: bool
     explain: bool
 
@@ -48,27 +47,20 @@ class Service:
 
     def __init__(self, catalogue: Catalogue, settings: Settings) -> None:
         self.catalogue, self.settings = catalogue, settings
-        self._helpers = ThreadPoolExecutor(settings.helpers, thread_name_prefix="helper")
-        self._helping, self._lock = 0, threading.Lock()
+        self._helpers = Threads("helper", settings.helpers, settings.helping)
+        self._searchers = Threads("searcher", settings.searchers, settings.searching)
+        self.help = self._helpers.run
+
+    @property
+    def searching(self) -> int:
+        """Puzzles that are searched, or wait for it."""
+        return self._searchers.inside
 
     def close(self) -> None:
         """Stop all threads."""
-        self._helpers.shutdown(wait=False, cancel_futures=True)
+        self._helpers.close()
+        self._searchers.close()
         self.catalogue.close()
-
-    async def help(self, call: Callable[..., Result], *arguments: Any) -> Result:
-        """Run something in a helper thread; raises BusyError if too many wait for one."""
-        with self._lock:
-            if self._helping >= self.settings.helping:
-                raise BusyError(self._helping)
-            self._helping += 1
-        future = self._helpers.submit(call, *arguments)
-        future.add_done_callback(self._helped)
-        return await asyncio.wrap_future(future)
-
-    def _helped(self, _: object) -> None:
-        with self._lock:
-            self._helping -= 1
 
     async def read(self, request: StreamRequest, puzzles: list[str], places: list[str]) -> Order:
         """Check a request and read its puzzles."""
@@ -79,6 +71,8 @@ class Service:
             raise InvalidInput(f"{len(puzzles)} puzzles in one request; the most is {limits.batch}")
         if request.steps is not None and request.steps > limits.steps:
             raise InvalidInput(f"{request.steps} recurrences; the most is {limits.steps}")
+        if request.search > limits.search:
+            raise InvalidInput(f"a search with {request.search} model calls; the most is {limits.search}")
         if request.exact and not exact_solver.available():
             raise InvalidInput("the exact solver is not installed: install mull[exact]")
 
@@ -87,7 +81,8 @@ class Service:
             side = limits.image_side
             instances = [reading.read(card.problem, text, side, place) for text, place in named]
             engine = self.catalogue.engine(request.model)
-            return Order(engine, puzzles, instances, request.steps or card.steps, request.exact, request.explain)
+            wanted = request.search, request.exact, request.explain
+            return Order(engine, puzzles, instances, request.steps or card.steps, *wanted)
 
         # One line of text is read faster than a thread is asked to; images, lists and loading a model are not.
         quick = len(puzzles) == 1 and not isinstance(card.problem.input_kind(), Images)
@@ -98,19 +93,32 @@ class Service:
         jobs = order.jobs()
         order.engine.submit(jobs)
         answers = await asyncio.gather(*(asyncio.wrap_future(job.result) for job in jobs))
-        return [written(await self.finish(order, answer)) for answer in answers]
+        both = zip(order.instances, answers, strict=True)
+        return [written(await self.finish(order, instance, answer)) for instance, answer in both]
 
-    async def finish(self, order: Order, answer: Answer) -> Answer:
-        """The answer, settled or explained where that is asked for."""
-        problem = order.engine.solver.problem
-        if not problem.rules or not (order.exact or order.explain) or (answer.verified and not order.explain):
+    async def finish(
+        self, order: Order, instance: Instance, answer: Answer, watcher: further.Watcher | None = None
+    ) -> Answer:
+        """The answer after a search, settled or explained, where that is asked for and there is need of it."""
+        solver = Solver(order.engine.solver.runtime, order.steps, order.exact or None, order.search)
+        solver.exact_seconds = seconds = self.settings.further
+        if not solver.problem.rules:
             return answer
-        solver = Solver(order.engine.solver.runtime, order.steps, exact=order.exact or None)
-        call = solver.remark if answer.verified and not order.exact else solver.explain
-        return await self.help(call, answer)
+        if order.search and not answer.verified:
+            stop = threading.Event()
+            try:
+                call = further.search, solver, answer, instance, seconds, stop, watcher
+                answer = await self._searchers.run(*call)
+            finally:
+                stop.set()  # the client may be gone
+        if order.exact and (order.explain or not answer.verified):
+            return await self._searchers.run(further.settle, solver, answer)
+        if order.explain:
+            return await self.help(further.explain, solver, answer)
+        return answer
 
     async def watch(self, order: Order) -> AsyncIterator[str]:
-        """Server-sent events: `start`, a `step` for each recurrence, and `answer`; `error` if time runs out."""
+        """Server-sent events: `start`, `step` for each recurrence, `search` now and then, `answer`; or `error`."""
         loop, events = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
 
         def tell(event: dict[str, Any] | None) -> None:
@@ -128,18 +136,33 @@ class Service:
     async def _events(self, order: Order, job: Job, events: asyncio.Queue[dict[str, Any] | None]) -> AsyncIterator[str]:
         loop, givens = asyncio.get_running_loop(), order.engine.solver.problem.given_values(job.instance)
         deadline = loop.time() + self.settings.seconds
+        rest: asyncio.Task[Answer] | None = None
+
+        def watcher(steps: int, values: Any) -> None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(events.put_nowait, {"steps": steps, "values": values.tolist()})
+
+        async def of(name: str) -> AsyncIterator[str]:
+            while (found := await asyncio.wait_for(events.get(), deadline - loop.time())) is not None:
+                yield event(name, found)
+
         try:
             yield event("start", {"steps": order.steps, "givens": _values(givens)})
-            while (step := await asyncio.wait_for(events.get(), deadline - loop.time())) is not None:
-                yield event("step", step)
-            answer = await asyncio.wait_for(self.finish(order, job.result.result()), deadline - loop.time())
-            yield event("answer", shown(order, job, answer))
+            async for text in of("step"):
+                yield text
+            rest = asyncio.ensure_future(self.finish(order, job.instance, job.result.result(), watcher))
+            rest.add_done_callback(lambda _: events.put_nowait(None))
+            async for text in of("search"):
+                yield text
+            yield event("answer", shown(order, job, rest.result()))
         except asyncio.TimeoutError:
             yield event("error", {"detail": f"not done after {self.settings.seconds:g} s"})
         except UserError as error:
             yield event("error", {"detail": str(error)})
         finally:
             job.result.cancel()
+            if rest is not None:
+                rest.cancel()
 
 
 def written(answer: Answer) -> AnswerOut:
@@ -152,7 +175,7 @@ def written(answer: Answer) -> AnswerOut:
         method=answer.method,
         ms=answer.ms,
         givens=answer.givens,
-        note=answer.note or None,
+        note=answer.note.partition(": try --")[0] or None,  # what to try is said in words of the command line
     )
 
 

@@ -31,7 +31,17 @@ class Settings:
     """Recurrences that a request may ask for; more is 422."""
     image_side: int = 2048
     """Pixels along an image's side; more is 422."""
+    hosts: tuple[str, ...] = ()
+    """Names that the server answers to besides localhost (see `hosts.py`); others are 421."""
+    search: int = 200
+    """Model calls that a request may ask a search for; more is 422."""
+    further: float = 10.0
+    """Seconds that a search may take for a puzzle, and the exact solver for an answer; then they say so."""
     helpers: int = 2
-    """Threads for what is no recurrence: reading, explaining, exact search, attention."""
+    """Threads for what is no recurrence and quickly done: reading, explaining, attention."""
     helping: int = 64
     """Requests that may wait for a helper; more is 503."""
+    searchers: int = 2
+    """Threads for search and the exact solver."""
+    searching: int = 6
+    """Puzzles that may be searched or wait for it; more is 503."""

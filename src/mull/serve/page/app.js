@@ -1,27 +1,34 @@
 // The page: one problem at a time, its board, and what the server says about it.
 
-import { get, post, postFile, stream } from "./api.js";
+import { get, post, stream } from "./api.js";
 import { AttentionView } from "./attention.js";
 import { make } from "./dom.js";
 import { GraphBoard } from "./graph.js";
 import { GridBoard } from "./grid.js";
+import { help, keypad } from "./keys.js";
 import { NonogramBoard } from "./nonogram.js";
+import { doubtful, readPhoto, showPhoto } from "./photo.js";
 import { PlainBoard } from "./plain.js";
 import { Player } from "./player.js";
 import { startTheme } from "./theme.js";
+import { onTheWay, verdict } from "./verdict.js";
 
 const BOARDS = { board: GridBoard, images: GridBoard, nonogram: NonogramBoard, graph: GraphBoard, text: PlainBoard };
 const find = (id) => document.getElementById(id);
 const attention = new AttentionView();
 const player = new Player(showFrame);
-let models = [], model = null, board = null, result = null, running = null, checking = 0, photos = false;
+let models = [], model = null, board = null, result = null, running = null, checking = 0, able = {};
 let seed = new URLSearchParams(location.search).get("seed");
 
-function say(kind, title, more = "") {
+function say(kind, title, more = "", buttons = []) {
+  const status = find("status"), said = [kind, title, more, buttons.length].join("|");
+  if (status.dataset.said === said) return; // nobody wants to hear it twice
+  status.dataset.said = said;
   const mark = { good: "✓", warn: "!", bad: "✕", busy: "…" }[kind] || "";
-  find("status").className = `status ${title ? "on" : ""} ${kind}`;
-  find("status").replaceChildren(...(title ? [make("span", { "aria-hidden": "true" }, mark), make("b", {}, title)] : []));
-  if (title && more) find("status").append(make("small", {}, more));
+  status.className = `status ${title ? "on" : ""} ${kind}`;
+  status.replaceChildren(...(title ? [make("span", { "aria-hidden": "true" }, mark), make("b", {}, title)] : []));
+  if (title && more) status.append(make("small", {}, more));
+  if (buttons.length) status.append(make("div", { class: "actions" }, ...buttons));
 }
 
 function pretty(name) {
@@ -32,35 +39,18 @@ async function choose(name) {
   stop();
   model = models.find((one) => one.name === name) || models[0];
   find("model").value = model.name;
-  find("about").textContent = model.description;
+  const size = (model.layout.side ? [model.layout.side, model.layout.side] : model.layout.shape).join("×");
+  find("about").textContent = model.description.replace(/an n x n/, `${/^(8|11|18)/.test(size) ? "an" : "a"} ${size}`);
   find("format").textContent = `Text: ${model.text_format}`;
   find("steps").value = model.steps;
   board = new BOARDS[model.layout.kind](find("board"), model.layout, { edited, look });
-  keypad();
+  keypad(board);
+  help(board);
+  find("exact-row").hidden = !(able.exact && model.exact);
+  showPhoto(null);
   say("", "");
   await board.ready;
   await generate();
-}
-
-function keypad() {
-  const keys = board.keys().map((key) => {
-    const button = make("button", { type: "button", tabindex: -1 }, key);
-    button.addEventListener("click", () => press(key));
-    return button;
-  });
-  if (keys.length) {
-    const wipe = make("button", { type: "button", tabindex: -1, "aria-label": "Empty the cell" }, "⌫");
-    wipe.addEventListener("click", () => press(null));
-    keys.push(wipe);
-  }
-  find("keypad").style.setProperty("--keys", keys.length > 12 ? Math.ceil(keys.length / 2) : keys.length);
-  find("keypad").replaceChildren(...keys);
-}
-
-function press(key) {
-  const place = board.chosen ?? 0;
-  board.type(place, key);
-  board.cells[place].focus();
 }
 
 function stop() {
@@ -76,6 +66,7 @@ function stop() {
 function editing(yes) {
   find("edit").hidden = yes;
   find("clear").hidden = !yes;
+  find("keypad").hidden = !yes;
 }
 
 function edited() {
@@ -92,12 +83,13 @@ async function check(text) {
   const found = await post("/api/check", { model: model.name, puzzle: text });
   if (turn !== checking || board.frame) return;
   board.marks(found);
-  if (found.error) say("bad", found.readable ? "Conflict" : "Not a puzzle yet", found.error);
+  if (found.error) say("bad", found.readable ? "Conflict" : "Not a puzzle yet", found.error[0].toUpperCase() + found.error.slice(1));
   else say("", "");
 }
 
 async function generate() {
   stop();
+  showPhoto(null);
   try {
     const wanted = { model: model.name, ...(seed && { seed }) };
     seed = null; // an address may name the first puzzle: /?seed=7#sudoku
@@ -117,78 +109,80 @@ async function put(text) {
   return check(board.puzzle());
 }
 
-async function solve() {
-  stop();
+// Solve the puzzle; with `more`, go on from an answer that is not verified: { search } or { exact }.
+async function solve(more = null) {
+  if (!more) stop();
+  editing(false);
+  board.looked = undefined;
   running = new AbortController();
   const { signal } = running;
   find("solve").disabled = true;
-  say("busy", "Thinking …");
-  const body = { model: model.name, puzzle: board.puzzle(), explain: true, steps: Number(find("steps").value) || model.steps, exact: find("exact").checked };
+  say("busy", more ? (more.search ? "Searching …" : "The exact solver is at work …") : "Thinking …");
+  const search = Math.min(Number(find("search").value) || 0, able.search);
+  const body = { model: model.name, puzzle: board.puzzle(), explain: true, steps: Number(find("steps").value) || model.steps, search, exact: find("exact").checked && model.exact, ...more };
   try {
     await stream("/api/solve/stream", body, (name, data) => {
       if (signal.aborted) return;
-      if (name === "step") player.add(data);
-      if (name === "answer") result = data;
+      if (name === "step" && !more) player.add(data);
+      if (name === "search") searching(data);
+      if (name === "answer") result = { ...data, searched: body.search > 0 };
       if (name === "error") throw new Error(data.detail);
     }, signal);
-    if (result.method === "exact" && result.values) player.add({ values: result.values, sure: result.values.map(() => 1), step: player.frames.length });
-    editing(false);
+    if (["search", "exact"].includes(result.method) && result.values) player.found(result.values, result.method);
     player.finish();
   } catch (error) {
     if (!signal.aborted) say("bad", "Not solved", error.message);
+    if (!signal.aborted && !player.frames.length) editing(true);
   }
   if (!signal.aborted) find("solve").disabled = false;
+}
+
+function searching({ steps, values }) {
+  if (player.playing) return;
+  board.show({ values, sure: values.map(() => 0.5) });
+  say("busy", "Searching …", `${steps.toLocaleString("en")} recurrences so far.`);
 }
 
 function showFrame(frame, last) {
   const over = last && result;
   board.show(frame, over ? result.wrong : [], result ? result.read : null, over ? result.broken : []);
-  if (over) verdict();
+  if (over) say(...verdict(result), further());
   else if (!player.complete || player.playing) say("busy", "Thinking …");
+  else say(...onTheWay(frame, player.frames.at(-1)));
   if (board.looked !== undefined && !player.playing) look(board.looked);
 }
 
-function verdict() {
-  const count = `${result.steps} recurrence${result.steps === 1 ? "" : "s"}`;
-  const note = (result.note || "").split(": try")[0];
-  const time = `${result.ms < 10 ? result.ms.toFixed(1) : Math.round(result.ms)} ms of one core`;
-  if (result.verified) {
-    const how = result.method === "exact" ? "by exact search" : `in ${count}`;
-    const read = result.read ? "The board keeps every rule, with the givens as they were read. " : "";
-    say("good", `Verified ${how}`, `${read}${note ? `But it ${note}. ` : ""}${time}.`);
-  } else if (result.method === "none") say("bad", "No solution", `The checker and a search agree: it ${note}.`);
-  else {
-    const rules = result.broken.slice(0, 3).map((one) => one.rule).join("; ");
-    const missing = rules ? ` Missing: ${rules}${result.broken.length > 3 ? `, and ${result.broken.length - 3} more` : ""}.` : "";
-    say("warn", "Not verified", `${note && (note.startsWith("no ") ? note[0].toUpperCase() + note.slice(1) : `It ${note}`)}.${missing}`);
-  }
+// What else can be tried where the recurrences end without a verified answer.
+function further() {
+  if (result.verified || result.method === "none" || !model.checked) return [];
+  const offer = (text, more) => {
+    const button = make("button", { type: "button" }, text);
+    button.addEventListener("click", () => { find("status").focus(); solve(more); });
+    return button;
+  };
+  return [
+    ...(able.search && !result.searched ? [offer("Search further", { search: able.search })] : []),
+    ...(able.exact && model.exact ? [offer("Ask the exact solver", { exact: true })] : []),
+  ];
 }
 
 // A cell is looked at: while an answer is shown, this is the attention view.
 function look(place) {
   board.looked = place;
-  if (!result || !player.frame || player.playing) return;
-  const step = Math.min(player.place, result.steps);
-  attention.look(board, { model: model.name, puzzle: result.puzzle, step, cell: place });
-}
-
-// Cameras take more pixels than reading needs, and more bytes than the server accepts.
-async function shrunk(file) {
-  const image = await createImageBitmap(file), scale = Math.min(1, 2000 / Math.max(image.width, image.height));
-  const canvas = new OffscreenCanvas(Math.round(scale * image.width), Math.round(scale * image.height));
-  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  return canvas.convertToBlob({ type: "image/jpeg", quality: 0.92 });
+  if (!result || !player.frame || player.playing || model.layout.count < 2) return;
+  attention.look(board, { model: model.name, puzzle: result.puzzle, step: player.frame.step, cell: place });
 }
 
 async function photograph(file) {
-  if (!photos) return say("warn", "This server cannot read photographs", "Type the puzzle, or paste it as text.");
+  if (!able.photos) return say("warn", "This server cannot read photographs", "Type the puzzle, or paste it as text.");
   say("busy", "Reading the photograph …");
   try {
-    const read = await postFile("/api/read-photo", await shrunk(file));
+    const read = await readPhoto(file);
     if (read.model !== model.name) await choose(read.model);
     await put(read.puzzle);
-    board.cells.forEach((cell, place) => cell.classList.toggle("unsure", read.certainty[place] < 0.9));
-    return say("warn", "Look it over", "This is what was read. Mend it where it is wrong, then solve.");
+    showPhoto(read);
+    const marked = doubtful(read, board.cells) ? " Marked cells are in doubt." : "";
+    return say("warn", "Look it over", `This is what was read.${marked} Mend it where it is wrong, then solve.`);
   } catch (error) {
     return say("bad", "Not read", error.message);
   }
@@ -197,20 +191,26 @@ async function photograph(file) {
 function listen() {
   find("model").addEventListener("change", (event) => { location.hash = event.target.value; });
   addEventListener("hashchange", () => choose(location.hash.slice(1)));
-  find("solve").addEventListener("click", solve);
+  find("solve").addEventListener("click", () => solve());
   find("generate").addEventListener("click", generate);
   find("edit").addEventListener("click", () => { stop(); board.show(null); edited(); });
-  find("clear").addEventListener("click", () => { stop(); board.clear(); board.marks({ wrong: [] }); find("text").value = ""; say("", ""); });
+  find("clear").addEventListener("click", () => { stop(); board.clear(); board.marks({ wrong: [] }); showPhoto(null); find("text").value = ""; say("", ""); });
   find("text").addEventListener("input", (event) => event.target.value.trim() && put(event.target.value.trim()));
-  find("photo").addEventListener("click", () => (photos ? find("file").click() : photograph(null)));
-  find("file").addEventListener("change", (event) => event.target.files[0] && photograph(event.target.files[0]));
+  find("photo").addEventListener("click", () => (able.photos ? find("file").click() : photograph(null)));
+  find("file").addEventListener("change", ({ target }) => {
+    if (target.files[0]) photograph(target.files[0]);
+    target.value = ""; // the same file may be chosen again
+  });
+  find("unlook").addEventListener("click", () => { attention.hide(board); if (board) board.looked = undefined; });
   addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); solve(); }
+    if (event.key === "Escape" && !find("pad").open) find("unlook").click();
   });
   addEventListener("paste", (event) => {
     if (["TEXTAREA", "INPUT"].includes(event.target.tagName)) return;
-    const text = event.clipboardData.getData("text").trim();
-    if (text) put(text);
+    const [file] = event.clipboardData.files, text = event.clipboardData.getData("text").trim();
+    if (file) photograph(file);
+    else if (text) put(text);
   });
   addEventListener("dragover", (event) => { event.preventDefault(); find("drop").hidden = false; });
   addEventListener("dragleave", (event) => { if (!event.relatedTarget) find("drop").hidden = true; });
@@ -226,8 +226,9 @@ async function start() {
   listen();
   const [list, health] = await Promise.all([get("/api/models"), get("/api/health")]);
   models = list;
-  photos = health.photos;
-  find("exact-row").hidden = !health.exact;
+  able = health;
+  find("search-row").hidden = !able.search;
+  find("search").max = able.search;
   find("model").replaceChildren(...models.map((one) => make("option", { value: one.name }, pretty(one.name))));
   const wanted = location.hash.slice(1);
   await choose(models.some((one) => one.name === wanted) ? wanted : "sudoku");

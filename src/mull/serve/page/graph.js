@@ -75,6 +75,10 @@ export class GraphBoard {
 
   keys() { return []; }
 
+  how() { return "Click a node to make it an end, an edge to take it out."; }
+
+  help() { return [["Enter", "an end, or remove"]]; }
+
   where(place) {
     return place < this.nodes ? `node ${place}` : `edge ${this.layout.ends[place - this.nodes].join("–")}`;
   }

@@ -18,7 +18,8 @@ export class GridBoard {
   build() {
     const { layout, rows, columns } = this;
     const right = new Set(layout.right), below = new Set(layout.below);
-    const grid = make("div", { class: `grid${layout.count === 1 ? " single" : ""}`, role: "grid", "aria-label": "Puzzle" });
+    const kind = layout.count === 1 ? " single" : columns > 9 ? " many" : "";
+    const grid = make("div", { class: `grid${kind}`, role: "grid", "aria-label": "Puzzle" });
     grid.style.setProperty("--columns", columns);
     grid.style.setProperty("--rows", rows);
     this.cells = [];
@@ -56,6 +57,15 @@ export class GridBoard {
     return this.images ? [...(this.layout.blank ? "" : "0"), ..."123456789"] : this.layout.values;
   }
 
+  how() {
+    return this.images ? "Click a cell to draw a digit into it." : "Type into the cells, or paste a puzzle.";
+  }
+
+  help() {
+    const keys = this.keys(), range = `${keys[0]} … ${keys.at(-1)}`;
+    return [[range, this.images ? "a drawn digit" : "type"], ...(this.images ? [["Enter", "draw"]] : []), ["⌫", "empty"]];
+  }
+
   key(event, place) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (["Backspace", "Delete", "0", ".", " "].includes(event.key) && !(event.key === "0" && this.zero(place))) this.type(place, null);
@@ -82,20 +92,20 @@ export class GridBoard {
       const value = key === null ? null : longer >= 0 ? longer : names.indexOf(key);
       this.given[place] = value === -1 ? this.given[place] : value;
     }
-    this.edited();
+    this.edited(place);
   }
 
   async draw(place) {
     const picture = await drawDigit(this.layout.cell, `Cell ${this.where(place)}`);
     if (picture === undefined) return;
     this.pictures[place] = picture;
-    this.edited();
+    this.edited(place);
     this.cells[place].focus();
   }
 
-  edited() {
+  edited(place) {
     this.frame = null;
-    this.cells.forEach((cell) => cell.classList.remove("unsure"));
+    this.cells[place].classList.remove("unsure");
     this.hooks.edited();
     this.show();
   }
@@ -120,15 +130,19 @@ export class GridBoard {
   async read(text, check) {
     if (this.images) this.pictures = await imageCells(text, this.layout.shape, this.layout.cell);
     else this.given = check.givens;
+    this.fresh();
+  }
+
+  fresh() {
     this.frame = null;
+    this.cells.forEach((cell) => cell.classList.remove("unsure"));
     this.show();
   }
 
   clear() {
     this.given.fill(null);
     this.pictures.fill(null);
-    this.frame = null;
-    this.show();
+    this.fresh();
   }
 
   marks(check) {
@@ -168,6 +182,7 @@ export class GridBoard {
 
   heat(weights, chosen) {
     const hot = weights && heats(weights);
+    this.root.classList.toggle("hot", Boolean(weights));
     this.cells.forEach((cell, place) => {
       cell.style.setProperty("--hot", hot ? hot[place].toFixed(3) : 0);
       cell.classList.toggle("chosen", place === chosen);

@@ -53,6 +53,10 @@ export class NonogramBoard {
 
   keys() { return []; }
 
+  how() { return "Click the hints of a line to change them."; }
+
+  help() { return [["Enter", "next line"]]; }
+
   title(place) {
     return place < this.side ? `Column ${place + 1}` : `Row ${place - this.side + 1}`;
   }
@@ -106,7 +110,8 @@ export class NonogramBoard {
       line.setAttribute("aria-label", `${this.title(place)}: ${numbers.join(" ") || "no hints"}`);
     });
     this.cells.forEach((cell, place) => {
-      const black = frame ? (frame.values[place] === 1 ? frame.sure[place] : 1 - frame.sure[place]) : 0;
+      const sure = frame ? frame.sure[place] : 1; // however unsure, black and white can be told apart
+      const black = frame && frame.values[place] === 1 ? 0.3 + 0.7 * sure : 0.6 * (1 - sure);
       cell.style.setProperty("--black", black.toFixed(3));
       const said = frame ? `${frame.values[place] === 1 ? "black" : "white"}, ${percent(frame.sure[place])} sure` : "open";
       cell.setAttribute("aria-label", `row ${Math.floor(place / this.side) + 1}, column ${(place % this.side) + 1}: ${said}`);

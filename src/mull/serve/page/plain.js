@@ -10,6 +10,8 @@ export class PlainBoard {
   }
 
   keys() { return []; }
+  how() { return "Write the puzzle as text, below."; }
+  help() { return []; }
   where(place) { return `variable ${place}`; }
   puzzle() { return this.text; }
   empty() { return !this.text; }

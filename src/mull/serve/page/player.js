@@ -28,6 +28,14 @@ export class Player {
     else this.label();
   }
 
+  // An answer that is no recurrence's comes last.
+  found(values, how) {
+    this.frames.push({ values, sure: values.map(() => 1), step: this.frames.at(-1).step, how });
+    this.slider.max = this.frames.length;
+    if (this.complete) this.place = this.frames.length;
+    this.label();
+  }
+
   finish() {
     this.complete = true;
     if (!this.playing) this.go(this.place);
@@ -69,7 +77,9 @@ export class Player {
   }
 
   label() {
-    this.where.textContent = `${this.place} of ${this.frames.length}`;
-    this.slider.setAttribute("aria-valuetext", `recurrence ${this.place} of ${this.frames.length}`);
+    const count = this.frames.filter((one) => !one.how).length;
+    const how = { search: "search", exact: "exact solver" }[this.frame?.how];
+    this.where.textContent = how || `${this.place} of ${count}`;
+    this.slider.setAttribute("aria-valuetext", how || `recurrence ${this.place} of ${count}`);
   }
 }
