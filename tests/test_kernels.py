@@ -20,7 +20,7 @@ needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs Tri
 
 def interpret(root: Path, marked: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", marked]
-    command += [str(root / "tests" / "interpreted" / "check_kernels.py")]
+    command += map(str, sorted((root / "tests" / "interpreted").glob("check_*.py")))
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
     result = subprocess.run(command, capture_output=True, text=True, cwd=root, env=environment, check=False)

@@ -30,8 +30,9 @@ from mull.kernels.fold import BlockWeights
 from mull.kernels.launch import Operands, Plan, Product
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
-NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.int64: "i64"}
-MODES = {"paper": (False, False, 0.1), "best": (True, True, 0.0)}
+NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.int64: "i64",
+         torch.uint8: "u8"}  # fmt: skip
+MODES = {"paper": (False, False, 0.1), "best": (True, True, 0.0), "watch": (False, False, 0.1)}
 OPTIONS = ("num_warps", "num_stages", "maxnreg")
 
 
@@ -95,8 +96,8 @@ def _spills_in_loops(code: str) -> int:
     return sum(bool(re.search(r"\b(STL|LDL)\b", text)) for text in inside)
 
 
-def resources(kernel: str, plan: Plan) -> dict[str, Any]:
-    """Compile one kernel as it would be launched."""
+def resources(kernel: str, plan: Plan, watching: bool = False) -> dict[str, Any]:
+    """Compile one kernel as it would be launched, those of attention with a loss on attention if `watching`."""
     m, h, d = plan.tokens, plan.width, plan.values
 
     def make(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
@@ -113,13 +114,15 @@ def resources(kernel: str, plan: Plan) -> dict[str, Any]:
     feedback, context, grad_context = make(h, d) if plan.feedback else None, None, None
     if plan.inject:
         context, grad_context = x, grad
+    watch = launch.padded_watch(torch.ones(plan.variables, plan.variables)) if watching else None
+    watched = lse if watching else None
     operands = Operands(*(make(m, width * h) for width in Operands.widths()))
     recorder = Recorder(getattr(launch, f"{kernel}_kernel"))
     with patch.object(launch, f"{kernel}_kernel", recorder):
         if kernel == "attention_forward":
-            launch.attention_forward(plan, qkv, mixed, lse, seed, 0)
+            launch.attention_forward(plan, qkv, mixed, lse, seed, 0, watch, watched)
         elif kernel == "attention_backward":
-            launch.attention_backward(plan, qkv, mixed, mixed, lse, qkv, seed, 0)
+            launch.attention_backward(plan, qkv, mixed, mixed, lse, qkv, seed, 0, watch, watched, watched)
         elif kernel == "token_forward":
             launch.token_forward(plan, x, mixed, block, block, out_w, out_b, feedback, context, x, logits, qkv, seed, 0)
         elif kernel == "token_backward":
@@ -157,7 +160,7 @@ def main() -> None:
                 for puzzles in map(int, arguments.batches.split(",")):
                     plan = Plan(puzzles, 81, width, 9, 4, 1, 1, *MODES[mode], torch.bfloat16, torch.float16)
                     try:
-                        found = resources(kernel, plan)
+                        found = resources(kernel, plan, mode == "watch")
                     except Exception as error:
                         print(kernel, mode, width, puzzles, "failed:", str(error)[-600:])
                         failed += 1

@@ -55,23 +55,30 @@ def plan_for(model: RecurrentTransformer, state: Tensor, steps: int, **changes: 
 
 
 def run(
-    model: RecurrentTransformer, plan: Plan, state: Tensor, context: Tensor, every: bool = True
-) -> tuple[Tensor, Tensor]:
+    model: RecurrentTransformer, plan: Plan, state: Tensor, context: Tensor, every: bool = True,
+    watch: Tensor | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Logits, last state and, with `watch`, what is watched."""
     feedback = None if model.feedback is None else model.feedback.weight
     weights = fold_model(model.blocks, model.norm_out, model.output.weight, feedback, plan.inject)
-    return function.run(plan, weights, state, context if plan.inject else None, every)
+    found = function.run(plan, weights, state, context if plan.inject else None, every, watch)
+    assert (found[2] is None) == (watch is None)
+    return tuple(tensor for tensor in found if tensor is not None)
 
 
-def plainly(model: RecurrentTransformer, state: Tensor, context: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    outputs = []
+def plainly(
+    model: RecurrentTransformer, state: Tensor, context: Tensor, steps: int, watch: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    outputs, maps = [], []
     for _ in range(steps):
-        state, logits = model.step(state, context)
+        state, logits, seen = model._recur(state, context, watch_VV=watch)
         outputs.append(logits)
-    return torch.stack(outputs), state
+        maps += [] if seen is None else [seen]
+    return torch.stack(outputs), state, *([torch.stack(maps)] if maps else [])
 
 
-def gradients(model: RecurrentTransformer, found: tuple[Tensor, Tensor], *inputs: Tensor) -> dict[str, Tensor]:
-    """Of a random linear function of logits and state."""
+def gradients(model: RecurrentTransformer, found: tuple[Tensor, ...], *inputs: Tensor) -> dict[str, Tensor]:
+    """Of a random linear function of what was found."""
     generator = torch.Generator().manual_seed(1)
     total = sum((tensor * torch.randn(tensor.shape, generator=generator).to(tensor)).sum() for tensor in found)
     named = dict(model.named_parameters()) | {f"input {index}": tensor for index, tensor in enumerate(inputs)}

@@ -18,11 +18,20 @@ def _scores(q, k, keys, V: tl.constexpr, END: tl.constexpr):
     return tl.where(keys[None, :] < V, scores, float("-inf")) if END > V else scores
 
 
+@triton.jit
+def _watched(power, watch_ptr, rows, keys, STRIDE: tl.constexpr):
+    """What watched keys have of the powers, by query."""
+    watch = tl.load(watch_ptr + rows[:, None] * STRIDE + keys[None, :])
+    return tl.sum(tl.where(watch != 0, power, 0.0), 1)
+
+
 @triton.jit(do_not_specialize=["step"])
 def attention_forward(
     qkv_ptr,  # (B, V, 3H)
     mixed_ptr,  # (B, V, H)
     lse_ptr,  # (B, N, V): log2 of the sum of powers, for the backward pass
+    watch_ptr,  # (queries, keys): not 0 where a query watches a key; as large as any tile, with zeros
+    watched_ptr,  # (B, N, V): the share of attention, before dropout, that watched keys get
     seed_ptr,
     step,
     V: tl.constexpr,
@@ -36,6 +45,7 @@ def attention_forward(
     BK: tl.constexpr,  # keys at a time
     TAIL: tl.constexpr,  # if not 0, there are BK and TAIL keys in all, in two tiles
     SAVE: tl.constexpr,
+    WATCH: tl.constexpr,  # if not 0, the length of a row of `watch`
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
@@ -69,12 +79,16 @@ def attention_forward(
                 top = tl.maximum(top, tl.max(tail_scores, 1) * SCALE)
             power = tl.exp2(scores * SCALE - top[:, None])
             total = tl.sum(power, 1)
+            if WATCH > 0:
+                share = _watched(power, watch_ptr, rows, keys, WATCH)
             if DROP:
                 power = tl.where(kept(key, rows[:, None], keys[None, :], THRESHOLD), power, zero)
             mixed = tl.dot(power.to(v.dtype), v, input_precision="ieee")
             if TAIL > 0:
                 tail_power = tl.exp2(tail_scores * SCALE - top[:, None])
                 total += tl.sum(tail_power, 1)
+                if WATCH > 0:
+                    share += _watched(tail_power, watch_ptr, rows, tail_keys, WATCH)
                 if DROP:
                     stays = kept(key, rows[:, None], tail_keys[None, :], THRESHOLD)
                     tail_power = tl.where(stays, tail_power, zero)
@@ -82,6 +96,7 @@ def attention_forward(
         else:
             top = tl.full([BQ], float("-inf"), tl.float32)
             total = tl.zeros([BQ], tl.float32)
+            share = tl.zeros([BQ], tl.float32)
             mixed = tl.zeros([BQ, HEAD_P], tl.float32)
             for start in range(0, V, BK):
                 keys = start + tl.arange(0, BK)
@@ -93,6 +108,8 @@ def attention_forward(
                 fade = tl.exp2(top - new_top)
                 mixed = mixed * fade[:, None]
                 total = total * fade + tl.sum(power, 1)
+                if WATCH > 0:
+                    share = share * fade + _watched(power, watch_ptr, rows, keys, WATCH)
                 top = new_top
                 if DROP:
                     power = tl.where(kept(key, rows[:, None], keys[None, :], THRESHOLD), power, zero)
@@ -101,3 +118,5 @@ def attention_forward(
         store_rows(mixed_ptr + head, mixed, base, rows, cols, V, HEAD, WIDTH)
         if SAVE:
             tl.store(lse_ptr + place * V + rows, top + tl.log2(total), mask=rows < V)
+        if WATCH > 0:
+            tl.store(watched_ptr + place * V + rows, share / total, mask=rows < V)

@@ -19,6 +19,8 @@ def _tile(
     grad,
     lse,
     delta,
+    pull,
+    watch_ptr,
     rows,
     keys,
     key,
@@ -26,6 +28,7 @@ def _tile(
     V: tl.constexpr,
     END: tl.constexpr,  # keys of this tile and those before
     SCALE: tl.constexpr,
+    WATCH: tl.constexpr,
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
@@ -43,7 +46,21 @@ def _tile(
         stays = kept(key, rows[None, :], keys[:, None], THRESHOLD)
         weight = tl.where(stays, power, zero)
         toward = tl.where(stays, toward, 0.0) * KEPT_SCALE
+    if WATCH > 0:
+        watch = tl.load(watch_ptr + rows[None, :] * WATCH + keys[:, None])
+        toward += tl.where(watch != 0, pull[None, :], 0.0)
     return weight, power * (toward - delta[None, :])
+
+
+@triton.jit
+def _delta(grad, mixed, watched_ptr, grad_watched_ptr, place, rows, V: tl.constexpr, WATCH: tl.constexpr):
+    """Of each query, attention's gradients weighted with attention, and the gradient of what it watches."""
+    delta = tl.sum(grad.to(tl.float32) * mixed.to(tl.float32), 1)
+    pull = delta
+    if WATCH > 0:
+        pull = tl.load(grad_watched_ptr + place * V + rows, mask=rows < V, other=0.0)
+        delta += pull * tl.load(watched_ptr + place * V + rows, mask=rows < V, other=0.0)
+    return delta, pull
 
 
 @triton.jit(do_not_specialize=["step"])
@@ -52,6 +69,9 @@ def attention_backward(
     mixed_ptr,  # (B, V, H), and its gradient
     grad_ptr,
     lse_ptr,  # (B, N, V)
+    watch_ptr,  # (queries, keys)
+    watched_ptr,  # (B, N, V), and its gradient
+    grad_watched_ptr,
     grad_qkv_ptr,  # (B, V, 3H)
     seed_ptr,
     step,
@@ -66,6 +86,7 @@ def attention_backward(
     BK: tl.constexpr,
     TAIL: tl.constexpr,  # if not 0, there are BK and TAIL keys in all, in two tiles
     BLOCKS: tl.constexpr,  # of keys; with more than one, as many programs again do the queries
+    WATCH: tl.constexpr,  # if not 0, the length of a row of `watch`
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
@@ -98,11 +119,12 @@ def attention_backward(
             q = load_rows(q_ptr, base, rows, cols, V, HEAD, W)
             grad = load_rows(g_ptr, base, rows, cols, V, HEAD, WIDTH)
             mixed = load_rows(o_ptr, base, rows, cols, V, HEAD, WIDTH)
-            delta = tl.sum(grad.to(tl.float32) * mixed.to(tl.float32), 1)
+            delta, pull = _delta(grad, mixed, watched_ptr, grad_watched_ptr, place, rows, V, WATCH)
             lse = tl.load(lse_ptr + place * V + rows, mask=rows < V, other=0.0)
             weight, slope = _tile(
-                q, k, v, grad, lse, delta, rows, keys, key, zero, V, BK * BLOCKS, SCALE, DROP, THRESHOLD, KEPT_SCALE
-            )
+                q, k, v, grad, lse, delta, pull, watch_ptr, rows, keys, key, zero, V, BK * BLOCKS, SCALE, WATCH, DROP,
+                THRESHOLD, KEPT_SCALE,
+            )  # fmt: skip
             grad_v = tl.dot(weight.to(grad.dtype), grad, grad_v, input_precision="ieee")
             slope = slope.to(q.dtype)
             grad_k = tl.dot(slope, q, grad_k, input_precision="ieee")
@@ -110,8 +132,8 @@ def attention_backward(
                 grad_q = tl.dot(tl.trans(slope), k, input_precision="ieee")
                 if TAIL > 0:
                     weight, slope = _tile(
-                        q, tail_k, tail_v, grad, lse, delta, rows, tail_keys, key, zero, V, BK + TAIL, SCALE, DROP,
-                        THRESHOLD, KEPT_SCALE,
+                        q, tail_k, tail_v, grad, lse, delta, pull, watch_ptr, rows, tail_keys, key, zero, V, BK + TAIL,
+                        SCALE, WATCH, DROP, THRESHOLD, KEPT_SCALE,
                     )  # fmt: skip
                     tail_grad_v = tl.dot(weight.to(grad.dtype), grad, tail_grad_v, input_precision="ieee")
                     slope = slope.to(q.dtype)
@@ -128,7 +150,7 @@ def attention_backward(
         q = load_rows(q_ptr, base, rows, cols, V, HEAD, W)
         grad = load_rows(g_ptr, base, rows, cols, V, HEAD, WIDTH)
         mixed = load_rows(o_ptr, base, rows, cols, V, HEAD, WIDTH)
-        delta = tl.sum(grad.to(tl.float32) * mixed.to(tl.float32), 1)
+        delta, pull = _delta(grad, mixed, watched_ptr, grad_watched_ptr, place, rows, V, WATCH)
         lse = tl.load(lse_ptr + place * V + rows, mask=rows < V, other=0.0)
         grad_q = tl.zeros([BQ, HEAD_P], tl.float32)
         for start in range(0, V, BK):
@@ -136,7 +158,8 @@ def attention_backward(
             k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
             v = load_rows(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
             weight, slope = _tile(
-                q, k, v, grad, lse, delta, rows, keys, key, zero, V, BK * BLOCKS, SCALE, DROP, THRESHOLD, KEPT_SCALE
-            )
+                q, k, v, grad, lse, delta, pull, watch_ptr, rows, keys, key, zero, V, BK * BLOCKS, SCALE, WATCH, DROP,
+                THRESHOLD, KEPT_SCALE,
+            )  # fmt: skip
             grad_q = tl.dot(tl.trans(slope.to(k.dtype)), k, grad_q, input_precision="ieee")
         store_rows(d_ptr, grad_q * SLOPE, base, rows, cols, V, HEAD, W)

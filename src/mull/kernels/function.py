@@ -24,20 +24,30 @@ FIELDS = 9  # of BlockWeights
 
 
 def run(
-    plan: Plan, weights: Weights, state_BVH: Tensor, context_BVH: Tensor | None, every_step: bool = True
-) -> tuple[Tensor, Tensor]:
-    """Logits (S, L, B, V, D) and the last state; without gradients, and if not `every_step`, the last logits alone."""
+    plan: Plan, weights: Weights, state_BVH: Tensor, context_BVH: Tensor | None, every_step: bool = True,
+    watch_VV: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
+    """Logits (S, L, B, V, D) and the last state; without gradients, and if not `every_step`, the last logits alone.
+
+    With `watch_VV`, also the share (S, L, B, N, V) of each variable's attention that those with a 1 in its row get.
+    """
     state = state_BVH.flatten(0, 1).float().contiguous()
     context = None if context_BVH is None else context_BVH.flatten(0, 1).float().contiguous()
     seed = torch.randint(2**62, (1,), device=state.device) if plan.dropout else state.new_zeros(1, dtype=torch.int64)
+    watch = None if watch_VV is None else launch.padded_watch(watch_VV)
     flat = [tensor for block in weights.blocks for tensor in block]
     parameters = (state, context, weights.out_w, weights.out_b, weights.feedback, *flat)
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in parameters):
-        logits, last = _Recurrences.apply(plan, seed, *parameters)  # type: ignore[no-untyped-call]
+        logits, last, watched = _Recurrences.apply(plan, seed, watch, *parameters)  # type: ignore[no-untyped-call]
     else:
-        logits, last = _infer(plan, seed, every_step, *_prepared(plan, parameters))
+        logits, last, watched = _infer(plan, seed, every_step, watch, *_prepared(plan, parameters))
     shape = plan.puzzles, plan.variables
-    return logits.unflatten(2, shape), last.unflatten(0, shape)
+    return logits.unflatten(2, shape), last.unflatten(0, shape), watched
+
+
+def _room_for_watched(plan: Plan, like: Tensor) -> Tensor:
+    shape = plan.steps, plan.blocks, plan.puzzles, plan.heads, plan.variables
+    return like.new_empty(shape, dtype=torch.float32)
 
 
 def _prepared(
@@ -58,18 +68,19 @@ def _prepared(
 
 
 def _infer(
-    plan: Plan, seed: Tensor, every_step: bool, x: Tensor, context: Tensor | None, blocks: list[BlockWeights],
+    plan: Plan, seed: Tensor, every_step: bool, watch: Tensor | None, x: Tensor, context: Tensor | None, blocks: list[BlockWeights],
     out_w: Tensor, out_b: Tensor, feedback: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     tokens, width, count = plan.tokens, plan.width, plan.blocks
     kept = plan.steps if every_step else 1
     logits = x.new_empty(kept, count, tokens, plan.values, dtype=torch.float32)
     qkv, mixed = x.new_empty(tokens, 3 * width, dtype=plan.dtype), x.new_empty(tokens, width, dtype=plan.dtype)
-    after = torch.empty_like(x)
+    after, watched = torch.empty_like(x), None if watch is None else _room_for_watched(plan, x)
     launch.project_forward(plan, x, blocks[0], context, qkv)
     for index in range(plan.steps * count):
         step, block = divmod(index, count)
-        launch.attention_forward(plan, qkv, mixed, None, seed, index)
+        seen = None if watched is None else watched[step, block]
+        launch.attention_forward(plan, qkv, mixed, None, seed, index, watch, seen)
         shown = logits[step - plan.steps, block] if every_step or step == plan.steps - 1 else None
         launch.token_forward(
             plan, x, mixed, blocks[block], blocks[(block + 1) % count], out_w, out_b,
@@ -77,15 +88,17 @@ def _infer(
             qkv if index < plan.steps * count - 1 else None, seed, index,
         )  # fmt: skip
         x = after  # each tile is read before it is written
-    return logits, after.float()
+    return logits, after.float(), watched
 
 
 class _Recurrences(torch.autograd.Function):
     """See the top of this file."""
 
     @staticmethod
-    def forward(ctx: Any, plan: Plan, seed: Tensor, *parameters: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Logits (S, L, M, D) and the last state (M, H)."""
+    def forward(
+        ctx: Any, plan: Plan, seed: Tensor, watch: Tensor | None, *parameters: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Logits (S, L, M, D), the last state (M, H), and what is watched (S, L, B, N, V)."""
         x, context, blocks, out_w, out_b, feedback = _prepared(plan, parameters)
         steps, count, tokens, width = plan.steps, plan.blocks, plan.tokens, plan.width
         states = x.new_empty(steps * count, tokens, width)  # of all but the first, so that nothing is copied
@@ -94,12 +107,16 @@ class _Recurrences(torch.autograd.Function):
         mixed = x.new_empty(count, steps, tokens, width, dtype=plan.dtype)
         lse = x.new_empty(count, steps, plan.puzzles * plan.heads, plan.variables, dtype=torch.float32)
         logits = x.new_empty(steps, count, tokens, plan.values, dtype=torch.float32)
+        watched = None if watch is None else _room_for_watched(plan, x)
         launch.project_forward(plan, x, blocks[0], context, qkv[0, 0])
         state = x
         for index in range(steps * count):
             step, block = divmod(index, count)
             next_step, next_block = divmod(index + 1, count)
-            launch.attention_forward(plan, qkv[block, step % keep], mixed[block, step], lse[block, step], seed, index)
+            launch.attention_forward(
+                plan, qkv[block, step % keep], mixed[block, step], lse[block, step], seed, index, watch,
+                None if watched is None else watched[step, block],
+            )  # fmt: skip
             launch.token_forward(
                 plan, state, mixed[block, step], blocks[block], blocks[next_block], out_w, out_b,
                 feedback if block == count - 1 else None, context, states[index], logits[step, block],
@@ -107,16 +124,19 @@ class _Recurrences(torch.autograd.Function):
             )  # fmt: skip
             state = states[index]
         ctx.plan, ctx.blocks, ctx.count = plan, blocks, len(parameters)
-        ctx.save_for_backward(seed, x, context, out_w, feedback, states, qkv, mixed, lse, logits)
-        return logits, state.to(torch.float32, copy=True)
+        ctx.save_for_backward(seed, x, context, out_w, feedback, states, qkv, mixed, lse, logits, watch, watched)
+        return logits, state.to(torch.float32, copy=True), watched
 
     @staticmethod
-    def backward(ctx: Any, grad_logits: Tensor, grad_state: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, grad_logits: Tensor, grad_state: Tensor, grad_watched: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         """Gradients of what `forward` was given, last recurrence first."""
         plan, blocks = ctx.plan, ctx.blocks
-        seed, first, context, out_w, feedback, states, qkv, mixed, lse, logits = ctx.saved_tensors
+        seed, first, context, out_w, feedback, states, qkv, mixed, lse, logits, watch, watched = ctx.saved_tensors
         steps, count, _tokens = plan.steps, plan.blocks, plan.tokens
         grad_logits, grad = grad_logits.float().contiguous(), grad_state.float().clone().contiguous()
+        grad_watched = None if watched is None or grad_watched is None else grad_watched.float().contiguous()
         grad_context = None if context is None else torch.zeros_like(context, dtype=torch.float32)
         grad_mixed, scale = torch.empty_like(mixed[0, 0]), grad.new_empty(plan.tokens)
         sums = grad.new_zeros(count, launch.backward_tiles(plan), plan.sums)
@@ -138,12 +158,14 @@ class _Recurrences(torch.autograd.Function):
                 launch.project_forward(plan, before, blocks[block], context, qkv[block, 0])
             launch.attention_backward(
                 plan, qkv[block, step % qkv.shape[1]], mixed[block, step], grad_mixed, lse[block, step],
-                matrices.operands(block, step).grad_qkv, seed, index,
+                matrices.operands(block, step).grad_qkv, seed, index, watch,
+                None if watched is None else watched[step, block],
+                None if grad_watched is None else grad_watched[step, block],
             )  # fmt: skip
         launch.project_backward(plan, first, grad, blocks[0], context, grad_context, matrices.operands(0, 0), sums[0])
         matrices.finish()
         found = _collect(plan, sums.sum(1), matrices, feedback is not None)
-        return None, None, grad, grad_context, *found
+        return None, None, None, grad, grad_context, *found
 
 
 class _MatrixGradients:

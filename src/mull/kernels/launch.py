@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
+from torch.nn import functional as F
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from mull.kernels import configs
@@ -116,34 +118,45 @@ def _tail(tile: configs.AttentionTile, plan: Plan) -> int:
     return tile.tail if tile.keys + tile.tail >= plan.variables else 0
 
 
+def padded_watch(watch_VV: Tensor) -> Tensor:
+    """Which keys a query watches, as the kernels want it: bytes, and zeros as far as a tile may reach."""
+    more = max(256, triton.next_power_of_2(watch_VV.shape[1])) - watch_VV.shape[1]
+    return F.pad((watch_VV != 0).to(torch.uint8), (0, more, 0, more))
+
+
 def attention_forward(
-    plan: Plan, qkv_M3H: Tensor, mixed_MH: Tensor, lse_BNV: Tensor | None, seed: Tensor, step: int
-) -> None:
-    """What attention mixes."""
+    plan: Plan, qkv_M3H: Tensor, mixed_MH: Tensor, lse_BNV: Tensor | None, seed: Tensor, step: int,
+    watch: Tensor | None = None, watched_BNV: Tensor | None = None,
+) -> None:  # fmt: skip
+    """What attention mixes, and with `watch` (see `padded_watch`) the share that watched keys get."""
     constants = plan.head()
     tile = configs.attention_forward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"])
     blocks = _blocks(plan.variables, tile.queries)
     grid = plan.puzzles * plan.heads, 1 if tile.whole else blocks
     attention_forward_kernel[grid](
-        qkv_M3H, mixed_MH, mixed_MH if lse_BNV is None else lse_BNV, seed, step,
+        qkv_M3H, mixed_MH, mixed_MH if lse_BNV is None else lse_BNV, qkv_M3H if watch is None else watch,
+        mixed_MH if watched_BNV is None else watched_BNV, seed, step,
         BQ=tile.queries, TURNS=blocks if tile.whole else 1, BK=tile.keys, TAIL=_tail(tile, plan),
-        SAVE=lse_BNV is not None, **constants, **plan.drop(),
+        SAVE=lse_BNV is not None, WATCH=0 if watch is None else watch.shape[1], **constants, **plan.drop(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
 
 def attention_backward(
     plan: Plan, qkv_M3H: Tensor, mixed_MH: Tensor, grad_mixed_MH: Tensor, lse_BNV: Tensor, grad_qkv_M3H: Tensor,
-    seed: Tensor, step: int,
+    seed: Tensor, step: int, watch: Tensor | None = None, watched_BNV: Tensor | None = None,
+    grad_watched_BNV: Tensor | None = None,
 ) -> None:  # fmt: skip
-    """The gradient of queries, keys and values."""
+    """The gradient of queries, keys and values; with `watch`, from that of what is watched too."""
     constants = plan.head()
     tile = configs.attention_backward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"])
     tail = _tail(tile, plan)
     blocks = 1 if tail else _blocks(plan.variables, tile.keys)
     parts = 1 if blocks == 1 else blocks + _blocks(plan.variables, tile.queries)
     attention_backward_kernel[(plan.puzzles * plan.heads, parts)](
-        qkv_M3H, mixed_MH, grad_mixed_MH, lse_BNV, grad_qkv_M3H, seed, step,
+        qkv_M3H, mixed_MH, grad_mixed_MH, lse_BNV, qkv_M3H if watch is None else watch,
+        lse_BNV if watched_BNV is None else watched_BNV, lse_BNV if grad_watched_BNV is None else grad_watched_BNV,
+        grad_qkv_M3H, seed, step, WATCH=0 if watch is None else watch.shape[1],
         SLOPE=constants["HEAD"] ** -0.5, BQ=tile.queries, BK=tile.keys, TAIL=tail, BLOCKS=blocks, **constants,
         **plan.drop(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,

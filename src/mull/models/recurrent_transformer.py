@@ -197,9 +197,9 @@ class RecurrentTransformer(nn.Module):
         if resume is not None:
             carried, fresh = resume
             state = torch.where(fresh[:, None, None], state, carried)
-        if not attention and watch_VV is None and self._fused(state):
-            outputs, state = self._run_kernels(state, context, steps)
-            return Trace(outputs, state, self.tell_given(context))
+        if not attention and self._fused(state):
+            outputs, state, watched = self._run_kernels(state, context, steps, watch_VV=watch_VV)
+            return Trace(outputs, state, self.tell_given(context), watched_SLBNV=watched)
         logits, maps = list[Tensor](), list[Tensor]()
         for _ in range(steps):
             state, outputs, seen = self._step(state, context, attention, watch_VV)
@@ -213,7 +213,7 @@ class RecurrentTransformer(nn.Module):
         """Several recurrences: the last state, and the last logits (L, B, V, D)."""
         if self._fused(state_BVH):
             try:
-                logits_SLBVD, after_BVH = self._run_kernels(state_BVH, context_BVH, steps, every_step=False)
+                logits_SLBVD, after_BVH, _ = self._run_kernels(state_BVH, context_BVH, steps, every_step=False)
                 return after_BVH, logits_SLBVD[-1]
             except Exception as error:
                 self.without_kernels(error)
@@ -232,8 +232,13 @@ class RecurrentTransformer(nn.Module):
         return self.kernels and kernels.usable(width, self.config.heads, puzzles, variables, state_BVH.device)
 
     def _run_kernels(
-        self, state_BVH: Tensor, context_BVH: Tensor, steps: int, every_step: bool = True
-    ) -> tuple[Tensor, Tensor]:
+        self,
+        state_BVH: Tensor,
+        context_BVH: Tensor,
+        steps: int,
+        every_step: bool = True,
+        watch_VV: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         from mull.kernels.configs import state_type
         from mull.kernels.fold import fold_model
         from mull.kernels.function import run
@@ -258,7 +263,7 @@ class RecurrentTransformer(nn.Module):
         with torch.autocast(state_BVH.device.type, enabled=False):
             feedback = None if self.feedback is None else self.feedback.weight
             weights = fold_model(self.blocks, self.norm_out, self.output.weight, feedback, inject)
-            return run(plan, weights, state_BVH, context_BVH if inject else None, every_step)
+            return run(plan, weights, state_BVH, context_BVH if inject else None, every_step, watch_VV)
 
     def compile_step(self) -> None:
         """Compile one recurrence, not the unrolled loop: seconds instead of minutes; and an embedder of images."""
