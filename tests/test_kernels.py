@@ -49,7 +49,7 @@ def compile_for_hopper(root: Path, *options: str) -> None:
 @needs_triton
 def test_kernels_compile_without_a_gpu(root: Path) -> None:
     """The interpreter allows what the compiler does not."""
-    compile_for_hopper(root, "--batches", "16", "--modes", "best")
+    compile_for_hopper(root, "--batches", "16", "--modes", "best,watch")
 
 
 @needs_triton

@@ -2,6 +2,7 @@
 
     python benchmarks/speed/kernel_resources.py                # the tiles of the table, by batch and mode
     python benchmarks/speed/kernel_resources.py --wide         # and at width 256
+    python benchmarks/speed/kernel_resources.py --modes watch  # attention with a loss on it, also of other boards
 
 The kernels are launched with stand-ins that only remember what they were called with.
 """
@@ -9,6 +10,7 @@ The kernels are launched with stand-ins that only remember what they were called
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -31,7 +33,7 @@ from mull.kernels.launch import Operands, Plan, Product
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.int64: "i64",
-         torch.uint8: "u8"}  # fmt: skip
+         torch.int32: "i32"}  # fmt: skip
 MODES = {"paper": (False, False, 0.1), "best": (True, True, 0.0), "watch": (False, False, 0.1)}
 OPTIONS = ("num_warps", "num_stages", "maxnreg")
 
@@ -53,7 +55,9 @@ class Recorder:
         constants = {name: value for name, value in given.items() if name.isupper()}
         signature = {name: "constexpr" if name in constants else _kind(value) for name, value in given.items()}
         aligned = {
-            (names.index(n),): [["tt.divisibility", 16]] for n in given if n.endswith("_ptr") and "logits" not in n
+            (names.index(n),): [["tt.divisibility", 16]]
+            for n in given
+            if n.endswith("_ptr") and "logits" not in n and "watch" not in n
         }
         constexprs = {(names.index(name),): value for name, value in constants.items()}
         source = ASTSource(self.kernel, {name: signature[name] for name in names}, constexprs, aligned)
@@ -114,7 +118,7 @@ def resources(kernel: str, plan: Plan, watching: bool = False) -> dict[str, Any]
     feedback, context, grad_context = make(h, d) if plan.feedback else None, None, None
     if plan.inject:
         context, grad_context = x, grad
-    watch = launch.padded_watch(torch.ones(plan.variables, plan.variables)) if watching else None
+    watch = launch.packed_watch(torch.ones(plan.variables, plan.variables)) if watching else None
     watched = lse if watching else None
     operands = Operands(*(make(m, width * h) for width in Operands.widths()))
     recorder = Recorder(getattr(launch, f"{kernel}_kernel"))
@@ -148,30 +152,31 @@ def main() -> None:
     """Print one line a kernel, mode and batch."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wide", action="store_true")
-    parser.add_argument("--modes", default="paper,best")
+    parser.add_argument("--modes", default="paper,best,watch")
     parser.add_argument("--batches", default="16,128,512,2048")
     parser.add_argument("--kernels", default=",".join(KERNELS))
     arguments = parser.parse_args()
     assert os.environ.get("TRITON_INTERPRET") != "1", "the interpreter compiles nothing"
     seen, failed = set(), 0
+    modes, batches = arguments.modes.split(","), [int(batch) for batch in arguments.batches.split(",")]
     for width in (128, 256) if arguments.wide else (128,):
-        for kernel in arguments.kernels.split(","):
-            for mode in arguments.modes.split(","):
-                for puzzles in map(int, arguments.batches.split(",")):
-                    plan = Plan(puzzles, 81, width, 9, 4, 1, 1, *MODES[mode], torch.bfloat16, torch.float16)
-                    try:
-                        found = resources(kernel, plan, mode == "watch")
-                    except Exception as error:
-                        print(kernel, mode, width, puzzles, "failed:", str(error)[-600:])
-                        failed += 1
-                        continue
-                    text = " ".join(f"{name} {value:g}" for name, value in found.items() if name != "programs")
-                    if (kernel, mode, text) not in seen:
-                        print(
-                            f"{kernel:18} {mode:5} d={width} B={puzzles:<4} programs {found['programs']:<6} {text}",
-                            flush=True,
-                        )
-                    seen.add((kernel, mode, text))
+        for kernel, mode, puzzles in itertools.product(arguments.kernels.split(","), modes, batches):
+            watching = mode == "watch"
+            if watching and not kernel.startswith("attention"):
+                continue
+            for variables in (81, 16, 100, 256) if watching and puzzles == batches[0] else (81,):
+                plan = Plan(puzzles, variables, width, 9, 4, 1, 1, *MODES[mode], torch.bfloat16, torch.float16)
+                case = f"{kernel:18} {mode:5} d={width} V={variables:<3}"
+                try:
+                    found = resources(kernel, plan, watching)
+                except Exception as error:
+                    print(f"{case} B={puzzles} failed: {str(error)[-600:]}")
+                    failed += 1
+                    continue
+                text = " ".join(f"{name} {value:g}" for name, value in found.items() if name != "programs")
+                if (case, text) not in seen:
+                    print(f"{case} B={puzzles:<4} programs {found['programs']:<6} {text}", flush=True)
+                seen.add((case, text))
     sys.exit(f"{failed} kernels do not compile" if failed else 0)
 
 

@@ -4,9 +4,9 @@
     python benchmarks/speed/kernels.py --parts check,train --batches 16,2048
     python benchmarks/speed/kernels.py --parts tiles --kernels token_backward
 
-`check` compares with the plain path; `tiles` times candidates for the table in `mull.kernels.configs`, compiled by
-several processes beforehand; `train` times updates through the trainer, and `infer` T=64 recurrences, both in CUDA
-graphs. The last lines repeat what matters most; `--out` gets everything.
+`check` compares with the plain path, also what the attention loss reads; `tiles` times candidates for the table in
+`mull.kernels.configs`, compiled by several processes beforehand; `train` times updates through the trainer, and `infer`
+T=64 recurrences, both in CUDA graphs. The last lines repeat what matters most; `--out` gets everything.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from updates import inference_rate, microseconds, random_boards, update_rate, wi
 from mull.files import write_text
 from mull.kernels import configs
 from mull.kernels.configs import AttentionTile, GradientTile, TokenTile
+from mull.losses import LossWeights
+from mull.losses.attention import adjacency
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.problem import NumpyBatch
 from mull.problems.sudoku import Sudoku
 from mull.provenance import provenance
-from mull.recipes import get_recipe
+from mull.recipes import Recipe, get_recipe
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -77,6 +79,7 @@ KERNELS = ("token_forward", "token_backward", "attention_forward", "attention_ba
 MODES: dict[str, dict[str, Any]] = {
     "paper": {"dropout": 0.1},
     "best": {"dropout": 0.0, "feedback": True, "inject": True},
+    "watch": {"dropout": 0.1},  # as `paper`, with the attention loss
 }
 SMALL = [TokenTile(rows, hidden, 64, warps, stages) for rows, hidden, warps, stages in [
     (16, 64, 4, 3), (16, 64, 8, 3), (32, 64, 4, 3),
@@ -100,11 +103,12 @@ LARGE_BACK = [  # in one kernel, and in two
 WITH_TANH = (TokenTile(64, 64, 64, 4, 3), TokenTile(128, 32, 64, 4, 3))
 ATTENTION = [AttentionTile(*tile) for tile in [
     (32, 128, 2, 1), (32, 64, 2, 1, 32), (32, 64, 2, 1, 32, True), (32, 64, 2, 1, 32, True, 96), (16, 64, 1, 1, 32),
-    (16, 64, 1, 1, 32, True),
+    (16, 64, 1, 1, 32, True), (32, 64, 2, 1, 32, True, 112),
 ]]  # fmt: skip
 ATTENTION_BACK = [AttentionTile(*tile) for tile in [
     (32, 128, 4, 1), (128, 128, 4, 1), (32, 64, 4, 1, 32), (32, 64, 4, 1, 32, False, 168),
-    (16, 64, 4, 1, 32), (16, 64, 4, 1, 32, False, 128), (32, 64, 2, 1, 32),
+    (16, 64, 4, 1, 32), (16, 64, 4, 1, 32, False, 128), (32, 64, 2, 1, 32), (16, 64, 2, 1, 32),
+    (16, 64, 4, 1, 32, False, 168),
 ]]  # fmt: skip
 GRADIENT = [(128, 128, 64, 264, 8, 3), (128, 128, 64, 264, 8, 4), (128, 128, 64, 132, 8, 4), (128, 128, 32, 264, 4, 4),
             (64, 128, 64, 528, 4, 4), (128, 128, 128, 264, 8, 2)]  # fmt: skip
@@ -126,27 +130,40 @@ def boards(rows: int) -> NumpyBatch:
     return random_boards(Sudoku(shape().box), rows)
 
 
-def passes(model: RecurrentTransformer, tokens: Tensor, steps: int, bf16: bool) -> dict[str, Tensor]:
-    """Logits, state and all gradients of one training window."""
+def recipe_of(mode: str) -> Recipe:
+    """What is trained in a mode."""
+    if mode != "watch":
+        return get_recipe(f"{shape().recipe}.{mode}")
+    return replace(get_recipe(f"{shape().recipe}.paper"), loss=LossWeights(attention=1))
+
+
+def passes(
+    model: RecurrentTransformer, tokens: Tensor, steps: int, bf16: bool, watching: bool = False
+) -> dict[str, Tensor]:
+    """Logits, state, what is watched, and all gradients of one training window."""
     model.zero_grad(set_to_none=True)
     torch.manual_seed(1)
     with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
-        trace = model(tokens, steps)
+        watch = adjacency(Sudoku(shape().box), tokens.device) if watching else None
+        trace = model(tokens, steps, watch_VV=watch)
+    found = {"logits": trace.logits_SLBVD, "state": trace.state_BVH}
+    if trace.watched_SLBNV is not None:
+        found["watched"] = 30 * trace.watched_SLBNV  # or its gradient would be lost in that of the others
     generator = torch.Generator(tokens.device).manual_seed(2)
     loss = torch.zeros((), device=tokens.device)
-    for tensor in (trace.logits_SLBVD, trace.state_BVH):
+    for tensor in found.values():
         loss = loss + (tensor.float() * torch.randn(tensor.shape, generator=generator, device=tokens.device)).sum()
     loss.backward()
-    found = {"logits": trace.logits_SLBVD.detach().float(), "state": trace.state_BVH.detach().float()}
+    found = {name: tensor.detach().float() for name, tensor in found.items()}
     return found | {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
 def worst(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Any]:
-    """Relative errors: logits, state, and the parameter that is furthest off."""
+    """Relative errors: logits, state, what is watched, and the parameter that is furthest off."""
     errors = {name: float((found[name] - t).norm() / t.norm().clamp(min=1e-12)) for name, t in wanted.items()}
-    gradients = {name: error for name, error in errors.items() if name not in ("logits", "state")}
-    name = max(gradients, key=lambda name: gradients[name])
-    return {"logits": errors["logits"], "state": errors["state"], "gradient": gradients[name], "of": name}
+    values = {name: errors.pop(name) for name in ("logits", "state", "watched") if name in errors}
+    name = max(errors, key=lambda name: errors[name])
+    return {**values, "gradient": errors[name], "of": name}
 
 
 CASES = [
@@ -156,6 +173,9 @@ CASES = [
     ("paper", 450, 128),
     ("best", 9, 64),
     ("best", 9, 256),
+    ("watch", 5, 128),
+    ("watch", 130, 128),
+    ("watch", 9, 64),
 ]
 
 
@@ -165,10 +185,10 @@ def check_case(mode: str, puzzles: int, width: int, choice: Choice = ()) -> dict
     device = torch.device("cuda")
     model = build(mode, device, width).eval()
     tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
-    model.kernels = False
-    exact, rough = passes(model, tokens, 4, False), passes(model, tokens, 4, True)
+    model.kernels, watching = False, mode == "watch"
+    exact, rough = (passes(model, tokens, 4, bf16, watching) for bf16 in (False, True))
     model.kernels = True
-    return {"kernels": worst(passes(model, tokens, 4, True), exact), "plain bf16": worst(rough, exact)}
+    return {"kernels": worst(passes(model, tokens, 4, True, watching), exact), "plain bf16": worst(rough, exact)}
 
 
 def check_masks(choice: Choice = ()) -> dict[str, Any]:
@@ -177,13 +197,13 @@ def check_masks(choice: Choice = ()) -> dict[str, Any]:
     device = torch.device("cuda")
     model = build("paper", device).train()
     tokens = torch.from_numpy(boards(130).inputs).to(device)
-    usual = passes(model, tokens, 3, True)
+    usual = passes(model, tokens, 3, True, watching=True)
     configs.FORCED |= {"token_forward": TokenTile(16, 64, 64, 4, 2), "token_backward": TokenTile(16, 64, 64, 4, 2)}
     configs.FORCED["mlp_backward"] = TokenTile(64, 32, 64, 4, 2)
     configs.FORCED["attention_forward"] = AttentionTile(32, 64, 2, 1, 32, True)
     configs.FORCED["attention_backward"] = AttentionTile(32, 64, 4, 1, 32)
     try:
-        return worst(passes(model, tokens, 3, True), usual)
+        return worst(passes(model, tokens, 3, True, watching=True), usual)
     finally:
         configs.FORCED.clear()
 
@@ -225,6 +245,9 @@ class Bench:
         logits, grad_logits = make(m, values, dtype=torch.float32), make(m, values, dtype=torch.float32)
         operands = launch.Operands(*(make(m, w * h) for w in launch.Operands.widths()))
         seed, scale = torch.zeros(1, dtype=torch.int64, device=device), torch.ones(m, device=device)
+        watch, watched = None, None
+        if mode == "watch":
+            watch, watched = launch.packed_watch(adjacency(Sudoku(shape().box), device)), torch.ones_like(lse)
         shown = context if inject else None
         grad_shown = torch.zeros_like(grad) if inject else None
         token = 24 * h * h + 4 * h * 16
@@ -245,10 +268,12 @@ class Bench:
             )  # fmt: skip
 
         def attention_forward() -> None:
-            launch.attention_forward(self.plan, qkv, mixed, lse, seed, 3)
+            launch.attention_forward(self.plan, qkv, mixed, lse, seed, 3, watch, watched)
 
         def attention_backward() -> None:
-            launch.attention_backward(self.plan, qkv, mixed, grad_mixed, lse, operands.grad_qkv, seed, 3)
+            launch.attention_backward(
+                self.plan, qkv, mixed, grad_mixed, lse, operands.grad_qkv, seed, 3, watch, watched, watched
+            )
 
         def weight_gradient() -> None:
             lefts = operands.grad_qkv, operands.grad_y, operands.grad_hidden, operands.grad_z
@@ -328,7 +353,7 @@ def do_job(job: tuple[Any, ...]) -> dict[str, Any]:
             model = build(mode, device)
             tokens = torch.from_numpy(boards(puzzles).inputs).to(device)
             if kind == "train":
-                passes(model.train(), tokens, get_recipe(f"{shape().recipe}.{mode}").training.recurrences, True)
+                passes(model.train(), tokens, recipe_of(mode).training.recurrences, True, mode == "watch")
             else:
                 with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
                     model.eval().advance(*model.start(tokens), 3)
@@ -459,7 +484,7 @@ def train(
 
 def train_rate(mode: str, puzzles: int, kernels: bool, device: torch.device, frugal: bool = False) -> dict[str, Any]:
     """Updates through the trainer; `frugal` with little memory."""
-    recipe = with_batch(get_recipe(f"{shape().recipe}.{mode}"), puzzles, kernels)
+    recipe = with_batch(recipe_of(mode), puzzles, kernels)
     with memory_limits(frugal):
         return update_rate(recipe, device)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_key, hidden_zero, kept, load_rows, store_rows
+from mull.kernels.common import dropout_key, hidden_zero, kept, load_rows, store_rows, watches
 
 
 @triton.jit
@@ -19,18 +19,17 @@ def _scores(q, k, keys, V: tl.constexpr, END: tl.constexpr):
 
 
 @triton.jit
-def _watched(power, watch_ptr, rows, keys, STRIDE: tl.constexpr):
+def _watched(power, watch_ptr, rows, keys, start, V: tl.constexpr, SPAN: tl.constexpr, WATCH: tl.constexpr):
     """What watched keys have of the powers, by query."""
-    watch = tl.load(watch_ptr + rows[:, None] * STRIDE + keys[None, :])
-    return tl.sum(tl.where(watch != 0, power, 0.0), 1)
+    return tl.sum(tl.where(watches(watch_ptr, rows, keys, start, V, SPAN, WATCH), power, 0.0), 1)
 
 
-@triton.jit(do_not_specialize=["step"])
+@triton.jit(do_not_specialize=["step"], do_not_specialize_on_alignment=["watch_ptr", "watched_ptr"])
 def attention_forward(
     qkv_ptr,  # (B, V, 3H)
     mixed_ptr,  # (B, V, H)
     lse_ptr,  # (B, N, V): log2 of the sum of powers, for the backward pass
-    watch_ptr,  # (queries, keys): not 0 where a query watches a key; as large as any tile, with zeros
+    watch_ptr,  # (V, WATCH): which keys each query watches, in bits
     watched_ptr,  # (B, N, V): the share of attention, before dropout, that watched keys get
     seed_ptr,
     step,
@@ -45,7 +44,7 @@ def attention_forward(
     BK: tl.constexpr,  # keys at a time
     TAIL: tl.constexpr,  # if not 0, there are BK and TAIL keys in all, in two tiles
     SAVE: tl.constexpr,
-    WATCH: tl.constexpr,  # if not 0, the length of a row of `watch`
+    WATCH: tl.constexpr,  # if not 0, words in a row of `watch`
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
@@ -80,7 +79,7 @@ def attention_forward(
             power = tl.exp2(scores * SCALE - top[:, None])
             total = tl.sum(power, 1)
             if WATCH > 0:
-                share = _watched(power, watch_ptr, rows, keys, WATCH)
+                share = _watched(power, watch_ptr, rows, keys, 0, V, BK, WATCH)
             if DROP:
                 power = tl.where(kept(key, rows[:, None], keys[None, :], THRESHOLD), power, zero)
             mixed = tl.dot(power.to(v.dtype), v, input_precision="ieee")
@@ -88,7 +87,7 @@ def attention_forward(
                 tail_power = tl.exp2(tail_scores * SCALE - top[:, None])
                 total += tl.sum(tail_power, 1)
                 if WATCH > 0:
-                    share += _watched(tail_power, watch_ptr, rows, tail_keys, WATCH)
+                    share += _watched(tail_power, watch_ptr, rows, tail_keys, BK, V, TAIL, WATCH)
                 if DROP:
                     stays = kept(key, rows[:, None], tail_keys[None, :], THRESHOLD)
                     tail_power = tl.where(stays, tail_power, zero)
@@ -109,7 +108,7 @@ def attention_forward(
                 mixed = mixed * fade[:, None]
                 total = total * fade + tl.sum(power, 1)
                 if WATCH > 0:
-                    share = share * fade + _watched(power, watch_ptr, rows, keys, WATCH)
+                    share = share * fade + _watched(power, watch_ptr, rows, keys, start, V, BK, WATCH)
                 top = new_top
                 if DROP:
                     power = tl.where(kept(key, rows[:, None], keys[None, :], THRESHOLD), power, zero)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from mull.kernels.common import dropout_key, hidden_zero, kept, load_rows, store_rows
+from mull.kernels.common import dropout_key, hidden_zero, kept, load_rows, store_rows, watches
 
 
 @triton.jit
@@ -23,9 +23,11 @@ def _tile(
     watch_ptr,
     rows,
     keys,
+    start,  # the first query
     key,
     zero,
     V: tl.constexpr,
+    BQ: tl.constexpr,
     END: tl.constexpr,  # keys of this tile and those before
     SCALE: tl.constexpr,
     WATCH: tl.constexpr,
@@ -47,8 +49,8 @@ def _tile(
         weight = tl.where(stays, power, zero)
         toward = tl.where(stays, toward, 0.0) * KEPT_SCALE
     if WATCH > 0:
-        watch = tl.load(watch_ptr + rows[None, :] * WATCH + keys[:, None])
-        toward += tl.where(watch != 0, pull[None, :], 0.0)
+        watch = watches(watch_ptr, keys, rows, start, V, BQ, WATCH)
+        toward += tl.where(watch, pull[None, :], 0.0)
     return weight, power * (toward - delta[None, :])
 
 
@@ -63,13 +65,13 @@ def _delta(grad, mixed, watched_ptr, grad_watched_ptr, place, rows, V: tl.conste
     return delta, pull
 
 
-@triton.jit(do_not_specialize=["step"])
+@triton.jit(do_not_specialize=["step"], do_not_specialize_on_alignment=["watch_ptr", "watched_ptr", "grad_watched_ptr"])
 def attention_backward(
     qkv_ptr,  # (B, V, 3H)
     mixed_ptr,  # (B, V, H), and its gradient
     grad_ptr,
     lse_ptr,  # (B, N, V)
-    watch_ptr,  # (queries, keys)
+    watch_ptr,  # (V, WATCH): which queries watch each key, in bits
     watched_ptr,  # (B, N, V), and its gradient
     grad_watched_ptr,
     grad_qkv_ptr,  # (B, V, 3H)
@@ -86,7 +88,7 @@ def attention_backward(
     BK: tl.constexpr,
     TAIL: tl.constexpr,  # if not 0, there are BK and TAIL keys in all, in two tiles
     BLOCKS: tl.constexpr,  # of keys; with more than one, as many programs again do the queries
-    WATCH: tl.constexpr,  # if not 0, the length of a row of `watch`
+    WATCH: tl.constexpr,  # if not 0, words in a row of `watch`
     DROP: tl.constexpr,
     THRESHOLD: tl.constexpr,
     KEPT_SCALE: tl.constexpr,
@@ -122,8 +124,8 @@ def attention_backward(
             delta, pull = _delta(grad, mixed, watched_ptr, grad_watched_ptr, place, rows, V, WATCH)
             lse = tl.load(lse_ptr + place * V + rows, mask=rows < V, other=0.0)
             weight, slope = _tile(
-                q, k, v, grad, lse, delta, pull, watch_ptr, rows, keys, key, zero, V, BK * BLOCKS, SCALE, WATCH, DROP,
-                THRESHOLD, KEPT_SCALE,
+                q, k, v, grad, lse, delta, pull, watch_ptr, rows, keys, start, key, zero, V, BQ, BK * BLOCKS, SCALE,
+                WATCH, DROP, THRESHOLD, KEPT_SCALE,
             )  # fmt: skip
             grad_v = tl.dot(weight.to(grad.dtype), grad, grad_v, input_precision="ieee")
             slope = slope.to(q.dtype)
@@ -132,8 +134,8 @@ def attention_backward(
                 grad_q = tl.dot(tl.trans(slope), k, input_precision="ieee")
                 if TAIL > 0:
                     weight, slope = _tile(
-                        q, tail_k, tail_v, grad, lse, delta, pull, watch_ptr, rows, tail_keys, key, zero, V, BK + TAIL,
-                        SCALE, WATCH, DROP, THRESHOLD, KEPT_SCALE,
+                        q, tail_k, tail_v, grad, lse, delta, pull, watch_ptr, rows, tail_keys, start, key, zero, V, BQ,
+                        BK + TAIL, SCALE, WATCH, DROP, THRESHOLD, KEPT_SCALE,
                     )  # fmt: skip
                     tail_grad_v = tl.dot(weight.to(grad.dtype), grad, tail_grad_v, input_precision="ieee")
                     slope = slope.to(q.dtype)
@@ -146,7 +148,8 @@ def attention_backward(
             store_rows(d_ptr + WIDTH, tail_grad_k * SLOPE, base, tail_keys, cols, V, HEAD, W)
             store_rows(d_ptr + 2 * WIDTH, tail_grad_v * KEPT_SCALE, base, tail_keys, cols, V, HEAD, W)
     elif BLOCKS > 1:
-        rows = (part - BLOCKS) * BQ + tl.arange(0, BQ)
+        first = (part - BLOCKS) * BQ
+        rows = first + tl.arange(0, BQ)
         q = load_rows(q_ptr, base, rows, cols, V, HEAD, W)
         grad = load_rows(g_ptr, base, rows, cols, V, HEAD, WIDTH)
         mixed = load_rows(o_ptr, base, rows, cols, V, HEAD, WIDTH)
@@ -158,8 +161,8 @@ def attention_backward(
             k = load_rows(q_ptr + WIDTH, base, keys, cols, V, HEAD, W)
             v = load_rows(q_ptr + 2 * WIDTH, base, keys, cols, V, HEAD, W)
             weight, slope = _tile(
-                q, k, v, grad, lse, delta, pull, watch_ptr, rows, keys, key, zero, V, BK * BLOCKS, SCALE, WATCH, DROP,
-                THRESHOLD, KEPT_SCALE,
+                q, k, v, grad, lse, delta, pull, watch_ptr, rows, keys, first, key, zero, V, BQ, BK * BLOCKS, SCALE,
+                WATCH, DROP, THRESHOLD, KEPT_SCALE,
             )  # fmt: skip
             grad_q = tl.dot(tl.trans(slope.to(k.dtype)), k, grad_q, input_precision="ieee")
         store_rows(d_ptr, grad_q * SLOPE, base, rows, cols, V, HEAD, W)

@@ -28,6 +28,23 @@ def store_rows(ptr, value, base, rows, cols, V: tl.constexpr, HEAD: tl.constexpr
 
 
 @triton.jit
+def watches(watch_ptr, rows, cols, start, V: tl.constexpr, SPAN: tl.constexpr, WORDS: tl.constexpr):
+    """Whether variables `rows` and `cols`, `SPAN` of them from `start` on, go together, by `launch.packed_watch`.
+
+    A row's bits take few registers. In the layouts of products, bits 1 and 2 of a column are a thread's, and the
+    others are known when this is compiled: a test is one operation then.
+    """
+    rows, cols, place = rows[:, None], cols[None, :], start // 32
+    at = watch_ptr + rows * WORDS + place
+    word = tl.load(at, mask=rows < V, other=0)
+    for more in tl.static_range(1, SPAN // 32):
+        found = tl.load(at + more, mask=(rows < V) & (place + more < WORDS), other=0)
+        word = tl.where(cols // 32 == place + more, found, word)
+    word = word >> (cols & 6)
+    return (word & (1 << (cols & 25))) != 0
+
+
+@triton.jit
 def mix(mixed, w, row, WIDTH: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
     """The projection after attention, without its bias."""
     y = tl.zeros([BM, WIDTH], tl.float32)

@@ -118,31 +118,36 @@ def _fit(tile: TokenTile, width: int) -> TokenTile:
     return replace(tile, columns=min(tile.columns, width))
 
 
-def attention_forward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:
-    """For the forward pass of attention."""
+def attention_forward(puzzles: int, heads: int, variables: int, head: int, watch: bool = False) -> AttentionTile:
+    """For the forward pass of attention; `watch` if there is a loss on it."""
     forced: AttentionTile | None = FORCED.get("attention_forward")
     if forced is not None:
         return forced
     whole = _power_of_two(variables)
     if 64 < variables <= 96:
-        return AttentionTile(32, 64, 2, 1, tail=32, whole=True, registers=96 if head <= 32 else None)
+        return AttentionTile(32, 64, 2, 1, tail=32, whole=True, registers=96 if head <= 32 and not watch else None)
     if whole <= 128:
         return AttentionTile(min(whole, 32), whole, 2, 1)
     return AttentionTile(64, 64, 4, 3)
 
 
-def attention_backward(puzzles: int, heads: int, variables: int, head: int) -> AttentionTile:
-    """For the backward pass of attention; keys in one block need no second pass for the queries."""
+def attention_backward(puzzles: int, heads: int, variables: int, head: int, watch: bool = False) -> AttentionTile:
+    """For the backward pass of attention; keys in one block need no second pass for the queries.
+
+    With `watch`, fewer queries at a time: bits and shares take registers too.
+    """
     forced: AttentionTile | None = FORCED.get("attention_backward")
     if forced is not None:
         return forced
     whole = _power_of_two(variables)
+    if 64 < variables <= 96 and watch:
+        return AttentionTile(16, 64, 2 if head <= 32 else 4, 1, tail=32)
     if 64 < variables <= 96:
         return AttentionTile(32, 64, 2, 1, tail=32)
     if whole <= 128:
-        return AttentionTile(whole if puzzles * heads >= 4096 else min(whole, 32), whole, 4, 1)
+        return AttentionTile(whole if puzzles * heads >= 4096 and not watch else min(whole, 32), whole, 4, 1)
     if 128 < whole <= 256 and head <= 32:
-        return AttentionTile(64, whole, 8, 1)
+        return AttentionTile(32 if watch else 64, whole, 8, 1)
     return AttentionTile(64, 64, 4, 2)
 
 

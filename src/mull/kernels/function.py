@@ -34,7 +34,7 @@ def run(
     state = state_BVH.flatten(0, 1).float().contiguous()
     context = None if context_BVH is None else context_BVH.flatten(0, 1).float().contiguous()
     seed = torch.randint(2**62, (1,), device=state.device) if plan.dropout else state.new_zeros(1, dtype=torch.int64)
-    watch = None if watch_VV is None else launch.padded_watch(watch_VV)
+    watch = None if watch_VV is None else launch.packed_watch(watch_VV)
     flat = [tensor for block in weights.blocks for tensor in block]
     parameters = (state, context, weights.out_w, weights.out_b, weights.feedback, *flat)
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in parameters):

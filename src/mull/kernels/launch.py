@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
 from torch.nn import functional as F
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -118,26 +117,27 @@ def _tail(tile: configs.AttentionTile, plan: Plan) -> int:
     return tile.tail if tile.keys + tile.tail >= plan.variables else 0
 
 
-def padded_watch(watch_VV: Tensor) -> Tensor:
-    """Which keys a query watches, as the kernels want it: bytes, and zeros as far as a tile may reach."""
-    more = max(256, triton.next_power_of_2(watch_VV.shape[1])) - watch_VV.shape[1]
-    return F.pad((watch_VV != 0).to(torch.uint8), (0, more, 0, more))
+def packed_watch(watch_VV: Tensor) -> Tensor:
+    """Which keys a query watches, in the bits of 32-bit words, and which queries watch a key: (2, V, words)."""
+    both = torch.stack([watch_VV, watch_VV.t()]) != 0
+    bits = F.pad(both.long(), (0, -both.shape[2] % 32)).unflatten(2, (-1, 32))
+    return (bits << torch.arange(32, device=bits.device)).sum(-1).to(torch.int32)
 
 
 def attention_forward(
     plan: Plan, qkv_M3H: Tensor, mixed_MH: Tensor, lse_BNV: Tensor | None, seed: Tensor, step: int,
     watch: Tensor | None = None, watched_BNV: Tensor | None = None,
 ) -> None:  # fmt: skip
-    """What attention mixes, and with `watch` (see `padded_watch`) the share that watched keys get."""
+    """What attention mixes, and with `watch` (see `packed_watch`) the share that watched keys get."""
     constants = plan.head()
-    tile = configs.attention_forward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"])
+    tile = configs.attention_forward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"], watch is not None)
     blocks = _blocks(plan.variables, tile.queries)
     grid = plan.puzzles * plan.heads, 1 if tile.whole else blocks
     attention_forward_kernel[grid](
-        qkv_M3H, mixed_MH, mixed_MH if lse_BNV is None else lse_BNV, qkv_M3H if watch is None else watch,
+        qkv_M3H, mixed_MH, mixed_MH if lse_BNV is None else lse_BNV, qkv_M3H if watch is None else watch[0],
         mixed_MH if watched_BNV is None else watched_BNV, seed, step,
         BQ=tile.queries, TURNS=blocks if tile.whole else 1, BK=tile.keys, TAIL=_tail(tile, plan),
-        SAVE=lse_BNV is not None, WATCH=0 if watch is None else watch.shape[1], **constants, **plan.drop(),
+        SAVE=lse_BNV is not None, WATCH=0 if watch is None else watch.shape[2], **constants, **plan.drop(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
 
@@ -149,14 +149,14 @@ def attention_backward(
 ) -> None:  # fmt: skip
     """The gradient of queries, keys and values; with `watch`, from that of what is watched too."""
     constants = plan.head()
-    tile = configs.attention_backward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"])
+    tile = configs.attention_backward(plan.puzzles, plan.heads, plan.variables, constants["HEAD"], watch is not None)
     tail = _tail(tile, plan)
     blocks = 1 if tail else _blocks(plan.variables, tile.keys)
     parts = 1 if blocks == 1 else blocks + _blocks(plan.variables, tile.queries)
     attention_backward_kernel[(plan.puzzles * plan.heads, parts)](
-        qkv_M3H, mixed_MH, grad_mixed_MH, lse_BNV, qkv_M3H if watch is None else watch,
+        qkv_M3H, mixed_MH, grad_mixed_MH, lse_BNV, qkv_M3H if watch is None else watch[1],
         lse_BNV if watched_BNV is None else watched_BNV, lse_BNV if grad_watched_BNV is None else grad_watched_BNV,
-        grad_qkv_M3H, seed, step, WATCH=0 if watch is None else watch.shape[1],
+        grad_qkv_M3H, seed, step, WATCH=0 if watch is None else watch.shape[2],
         SLOPE=constants["HEAD"] ** -0.5, BQ=tile.queries, BK=tile.keys, TAIL=tail, BLOCKS=blocks, **constants,
         **plan.drop(),
         num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
