@@ -12,6 +12,7 @@ from mull.adaptive import Adaptive
 from mull.data.streams import stream
 from mull.hub import find_model
 from mull.losses import LossWeights
+from mull.losses.attention import adjacency
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.problem import Batch, NumpyBatch
 from mull.problems.shortest_path import ShortestPath
@@ -61,13 +62,17 @@ def test_bfloat16_stays_close() -> None:
         np.testing.assert_allclose(curve("cuda", bf16=True, kernels=kernels), plain, rtol=5e-2)
 
 
-def window(model: RecurrentTransformer, tokens: torch.Tensor, bf16: bool) -> dict[str, torch.Tensor]:
-    """Logits, state and gradients of three recurrences, under a random linear function."""
+def window(
+    model: RecurrentTransformer, tokens: torch.Tensor, bf16: bool, watching: bool = False
+) -> dict[str, torch.Tensor]:
+    """Logits, state, watched attention and gradients of three recurrences, under a random linear function."""
     model.zero_grad(set_to_none=True)
     torch.manual_seed(1)
     with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
-        trace = model(tokens, 3)
+        trace = model(tokens, 3, watch_VV=adjacency(Sudoku(), tokens.device) if watching else None)
     found = {"logits": trace.logits_SLBVD.float(), "state": trace.state_BVH.float()}
+    if watching:
+        found["watched"] = 30 * trace.watched_SLBNV  # or its gradient would be lost in that of the others
     sum((tensor * torch.randn_like(tensor)).sum() for tensor in found.values()).backward()  # type: ignore[union-attr]
     return found | {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
@@ -79,15 +84,33 @@ def test_kernels_follow_the_plain_path() -> None:
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.05)
-        for puzzles in (3, 120):
+        for puzzles, watching in ((3, False), (120, False), (3, True), (120, True)):
             tokens = torch.randint(0, 10, (puzzles, 81), device="cuda")
             model.kernels = False
-            exact, rough = window(model, tokens, False), window(model, tokens, True)
+            exact, rough = (window(model, tokens, bf16, watching) for bf16 in (False, True))
             model.kernels = True
-            for name, tensor in window(model, tokens, True).items():
+            for name, tensor in window(model, tokens, True, watching).items():
                 scale = exact[name].norm()
                 error, usual = (tensor - exact[name]).norm() / scale, (rough[name] - exact[name]).norm() / scale
                 assert error < max(1e-2, 1.5 * usual), f"{name} of {config}: {error:.1e} against {usual:.1e}"
+
+
+def test_kernels_train_with_the_attention_loss_as_the_plain_path_does() -> None:
+    """Expected shares, which do not jump as binarised ones do; no dropout, whose masks would differ."""
+    losses = []
+    for kernels in (True, False):
+        base = recipe(bf16=True, kernels=kernels)
+        model = replace(base.model, dropout=0.0)
+        chosen = replace(base, loss=LossWeights(attention=1, estimator="soft"), model=model)
+        trainer = Trainer(chosen, one_puzzle(), torch.device("cuda"))
+        found = []
+        for _ in range(12):
+            trainer.update()
+            found.append(trainer.read_metrics())
+        assert trainer.model.kernels == kernels
+        losses.append([[each["loss"], each["loss_attention"]] for each in found])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=5e-2)
+    assert losses[0][-1][1] < losses[0][0][1]
 
 
 def test_kernels_with_dropout_learn() -> None:

@@ -1,4 +1,4 @@
-"""What the kernels sum of the attention that watched variables get, against the plain path, as in `check_kernels.py`."""
+"""The attention that watched variables get, by the kernels and by the plain path; run as `check_kernels.py` is."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def _prepared(
 
 
 def _infer(
-    plan: Plan, seed: Tensor, every_step: bool, watch: Tensor | None, x: Tensor, context: Tensor | None, blocks: list[BlockWeights],
-    out_w: Tensor, out_b: Tensor, feedback: Tensor | None,
+    plan: Plan, seed: Tensor, every_step: bool, watch: Tensor | None, x: Tensor, context: Tensor | None,
+    blocks: list[BlockWeights], out_w: Tensor, out_b: Tensor, feedback: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     tokens, width, count = plan.tokens, plan.width, plan.blocks
     kept = plan.steps if every_step else 1

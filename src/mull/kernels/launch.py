@@ -119,9 +119,10 @@ def _tail(tile: configs.AttentionTile, plan: Plan) -> int:
 
 def packed_watch(watch_VV: Tensor) -> Tensor:
     """Which keys a query watches, in the bits of 32-bit words, and which queries watch a key: (2, V, words)."""
-    both = torch.stack([watch_VV, watch_VV.t()]) != 0
-    bits = F.pad(both.long(), (0, -both.shape[2] % 32)).unflatten(2, (-1, 32))
-    return (bits << torch.arange(32, device=bits.device)).sum(-1).to(torch.int32)
+    both, count = torch.stack([watch_VV, watch_VV.t()]) != 0, len(watch_VV)
+    bits = F.pad(both.long(), (0, -count % 32)).view(2, count, -1, 32)
+    words: Tensor = (bits << torch.arange(32, device=bits.device)).sum(-1)
+    return words.to(torch.int32)
 
 
 def attention_forward(
