@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from mull import checkpoint
 from mull.data import sets
@@ -193,6 +194,32 @@ def test_singular_values_become_about_one(shape: tuple[int, int, int]) -> None:
     assert found.min() > 0.3 and found.max() < 1.3
     first, *others = found[..., : min(shape[1:])].flatten().tolist()
     assert max(abs(first - other) for other in others) < 0.9
+
+
+def test_muon_takes_matrices_together_and_moves_them_as_if_alone() -> None:
+    rng, lr = torch.Generator().manual_seed(0), torch.tensor(0.1)
+    shapes = [(48, 16), (16, 16), (64, 16), (16, 64)] * 2
+    together, alone = ([nn.Parameter(torch.zeros(shape)) for shape in shapes] for _ in range(2))
+    whole, each = Muon(together, lr, 0.01), [Muon([matrix], lr, 0.01) for matrix in alone]
+    for _ in range(3):
+        for one, other in zip(together, alone, strict=True):
+            one.grad = other.grad = torch.randn(one.shape, generator=rng)
+        whole.step()
+        for optimiser in each:
+            optimiser.step()
+    rows = [matrix.detach().norm().item() / len(matrix) ** 0.5 for matrix in together[:4]]
+    assert min(rows) > 0.1  # each step is 0.02 for a weight on average
+    for one, other in zip(together, alone, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0.02 * one.abs().max().item())
+
+
+def test_newton_and_schulz_in_bfloat16_are_close_to_float64() -> None:
+    matrices = torch.randn(3, 16, 64, generator=torch.Generator().manual_seed(0))
+    x = matrices.double() / matrices.double().norm(dim=(1, 2), keepdim=True)
+    for _ in range(5):
+        square = x @ x.transpose(1, 2)
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    assert (orthogonal(matrices) - x).norm() < 0.02 * x.norm()
 
 
 def test_the_average_follows_quickly_at_first() -> None:

@@ -61,26 +61,45 @@ class Muon(torch.optim.Optimizer):
         """One step for all matrices that have a gradient."""
         for group in self.param_groups:
             lr, fade = group["lr"], group["momentum"]
-            for matrix in group["params"]:
-                if matrix.grad is None:
-                    continue
-                average = self.state[matrix]["momentum"]
-                average.lerp_(matrix.grad, 1 - fade)
-                wanted = matrix.grad.lerp(average, fade)
-                out, into = matrix.shape
-                parts = wanted.view(3, into, into) if out == 3 * into else wanted[None]
-                scale = 0.2 * max(parts.shape[1:]) ** 0.5
-                matrix.mul_(1 - lr * group["weight_decay"])
-                matrix.sub_(orthogonal(parts).view_as(matrix) * (lr * scale))
+            matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
+            if not matrices:
+                continue
+            gradients = [matrix.grad for matrix in matrices]
+            averages = [self.state[matrix]["momentum"] for matrix in matrices]
+            torch._foreach_lerp_(averages, gradients, 1 - fade)
+            moves = _moves(list(torch._foreach_lerp(gradients, averages, fade)))
+            torch._foreach_mul_(moves, lr)
+            torch._foreach_mul_(matrices, 1 - lr * group["weight_decay"])
+            torch._foreach_sub_(matrices, moves)
+
+
+def _moves(wanted: list[Tensor]) -> list[Tensor]:
+    """Each matrix made orthogonal and scaled; those of equal shape, or of equal shape when turned, in one batch."""
+    parts_NOI, alike = list[Tensor](), dict[tuple[int, int], list[int]]()
+    for index, matrix in enumerate(wanted):
+        out, into = matrix.shape
+        parts = matrix.view(3, into, into) if out == 3 * into else matrix[None]
+        parts_NOI.append(parts if parts.shape[1] <= into else parts.transpose(1, 2))
+        alike.setdefault((parts_NOI[-1].shape[1], parts_NOI[-1].shape[2]), []).append(index)
+    found = list(wanted)
+    for (_, longer), members in alike.items():
+        batch = orthogonal(torch.cat([parts_NOI[index] for index in members])) * (0.2 * longer**0.5)
+        pieces = batch.split([len(parts_NOI[index]) for index in members])
+        for index, piece in zip(members, pieces, strict=True):
+            turned = piece.shape[2] != wanted[index].shape[1]
+            piece = piece.transpose(1, 2).contiguous() if turned else piece
+            found[index] = piece.view_as(wanted[index])
+    return found
 
 
 def orthogonal(matrices_NOI: Tensor, rounds: int = 5) -> Tensor:
     """Each matrix with its singular values between about 0.7 and 1.2, by Newton and Schulz's iteration in bfloat16."""
-    wide = matrices_NOI.shape[1] > matrices_NOI.shape[2]
-    x = (matrices_NOI.transpose(1, 2) if wide else matrices_NOI).bfloat16()
+    tall = matrices_NOI.shape[1] > matrices_NOI.shape[2]
+    x = (matrices_NOI.transpose(1, 2) if tall else matrices_NOI).bfloat16()
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(rounds):
         square = x @ x.transpose(1, 2)
-        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
-    found: Tensor = x.transpose(1, 2) if wide else x
+        factor = torch.baddbmm(square, square, square, beta=-4.7750, alpha=2.0315)
+        x = torch.baddbmm(x, factor, x, beta=3.4445)
+    found: Tensor = x.transpose(1, 2) if tall else x
     return found.to(matrices_NOI.dtype)
