@@ -27,6 +27,7 @@ from gpu_jobs import memory_limits
 from torch import Tensor
 from updates import inference_rate, microseconds, random_boards, update_rate, with_batch
 
+from mull import kernels as fused
 from mull.files import write_text
 from mull.kernels import configs
 from mull.kernels.configs import AttentionTile, GradientTile, TokenTile
@@ -66,7 +67,8 @@ chosen = {"shape": SHAPES["9x9"]}
 
 
 def use(name: str) -> None:
-    """Measure this shape from now on, in this process."""
+    """Measure this shape from now on, in this process, at widths too that are left to the compiled path elsewhere."""
+    fused.WIDTHS = tuple({*fused.WIDTHS, 256})
     chosen["shape"] = SHAPES[name]
 
 
@@ -327,15 +329,30 @@ def candidates(kernel: str, puzzles: int) -> list[Choice]:
 
 
 def _wide_candidates(kernel: str) -> list[Choice]:
-    """For models 256 wide, whose boards have 256 cells."""
+    """For models 256 wide, whose boards have 256 cells.
+
+    With 8 warps on 64 rows, two groups of warps share the columns of each product, 16 of 32 hidden numbers each, and
+    need 82 instructions where 4 warps, or 8 on 128 rows, need 50. Those spill, but not in loops.
+    """
     tile = TokenTile(64, 32, 32, 4, 2)
+    shared = replace(tile, warps=8)
     if kernel == "token_forward":
-        return [((kernel, each),) for each in (tile, replace(tile, warps=8), TokenTile(64, 64, 64, 8, 2))]
+        tall = replace(shared, rows=128)
+        return [((kernel, each),) for each in (tile, shared, tall, replace(tall, hidden=64, columns=64))]
     if kernel == "token_backward":
-        firsts = TokenTile(32, 32, 32, 8, 2), replace(tile, warps=8), tile
-        pairs = [(firsts[1], None), *((first, firsts[1]) for first in firsts), (firsts[0], tile)]
+        firsts = TokenTile(32, 32, 32, 8, 2), shared, replace(shared, columns=64)
+        tall, twice = replace(shared, rows=128), replace(tile, stages=1)  # the latter fits twice on a processor
+        seconds = shared, tall, replace(tall, hidden=16), replace(shared, hidden=64), twice, replace(tile, hidden=16)
+        pairs = [
+            (shared, None),
+            *((firsts[1], second) for second in seconds),
+            *((first, tall) for first in firsts[::2]),
+        ]
         return [(("token_backward", first), ("mlp_backward", second)) for first, second in pairs]
-    sizes = [(64, 64, 4, 3), (64, 64, 4, 2), (128, 64, 4, 2), (64, 128, 4, 2), (128, 128, 8, 2), (64, 256, 8, 1)]
+    if kernel == "weight_gradient":
+        return [*(((kernel, GradientTile(*tile)),) for tile in GRADIENT), (("torch", True),)]
+    sizes = [(64, 64, 4, 3), (64, 64, 4, 2), (128, 64, 4, 2), (64, 128, 4, 2), (128, 128, 8, 2), (64, 256, 8, 1),
+             (32, 256, 8, 1)]  # fmt: skip
     return [((kernel, AttentionTile(*size)),) for size in sizes]
 
 

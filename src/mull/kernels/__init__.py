@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import torch
 
-WIDTHS = (16, 32, 64, 128)
+WIDTHS: tuple[int, ...] = (16, 32, 64, 128)
 MAX_VARIABLES = 1024
 
 
