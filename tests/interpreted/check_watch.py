@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,12 @@ from torch import Tensor
 from mull import kernels
 from mull.kernels import configs
 from mull.kernels.configs import AttentionTile
+from mull.losses import LossWeights
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
+from mull.problem import Batch, NumpyBatch
 from mull.problems.sudoku import Sudoku
+from mull.recipes import get_recipe
+from mull.trainer import Trainer
 
 ONE: dict[str, AttentionTile] = {}
 TWO = dict.fromkeys(("attention_forward", "attention_backward"), AttentionTile(16, 16, 4, 1, tail=16, whole=True))
@@ -137,3 +142,27 @@ def test_the_model_gets_from_kernels_what_it_gets_without(monkeypatch: pytest.Mo
     compare(fused.watched_SLBNV, plain.watched_SLBNV, 1e-3)
     compare(fused.logits_SLBVD, plain.logits_SLBVD, 1e-2)
     assert model(tokens, 2).watched_SLBNV is None
+
+
+@pytest.mark.slow
+def test_a_training_with_the_attention_loss_goes_as_it_does_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = get_recipe("sudoku-4x4")
+    training = replace(base.training, batch=4, recurrences=2, warmup=1, updates=4, bf16=False)
+    model = replace(base.model, width=16, heads=2, dropout=0.0)
+    loss = LossWeights(attention=1, estimator="soft")
+    recipe = replace(base, model=model, training=training, loss=loss)
+    solution = torch.arange(16).reshape(1, 16).numpy() % 4
+    given = solution < 2
+    data: NumpyBatch = Batch((given * (solution + 1)).astype("uint8"), solution, given, ~given)
+    curves = []
+    for fused in (False, True):
+        trainer, found = Trainer(recipe, data, torch.device("cpu")), list[float]()
+        with monkeypatch.context() as patch:
+            patch.setattr(kernels, "usable", lambda *_, fused=fused: fused)
+            patch.setattr(torch, "bfloat16", torch.float16)
+            for _ in range(3):
+                trainer.update()
+                found += trainer.read_metrics().values()
+        curves.append(found)
+    assert curves[1] != curves[0]
+    assert curves[1] == pytest.approx(curves[0], rel=5e-3)
