@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -115,8 +117,8 @@ def load(
     if name == RRN_TRAIN:
         return _rrn_train(RRN_TRAIN_ROWS if count is None else count, seed)
     if name in EXTERNAL:
-        batch = _part(EXTERNAL[name], to_batch(_read(EXTERNAL[name]), problem))
-        return batch if count is None else batch[_sample(len(batch), name, count, seed)]
+        batch = _external(EXTERNAL[name])
+        return batch.map(np.copy) if count is None else batch[_sample(len(batch), name, count, seed)]
     if name in VISUAL:
         return _visual(VISUAL[name], count, seed)
     if examples.is_examples(name):
@@ -161,11 +163,28 @@ def _generated(problem: Problem, split: str, count: int, seed: int, workers: int
     return batch
 
 
-def _part(external: ExternalSet, batch: NumpyBatch) -> NumpyBatch:
+def _external(external: ExternalSet) -> NumpyBatch:
     """The rows of a file that a set consists of; which ones they are depends on the file alone, not on a seed."""
-    if not external.part:
-        return batch
-    return batch[deal(external.problem, batch, external.parts, stream(0, "parts of", external.path))[external.part]]
+    path = data_folder() / external.path
+    if not path.exists():
+        _read(external)
+    about = path.stat()
+    batch, parts = _file(external if not external.part else _whole(external), path, about.st_mtime_ns, about.st_size)
+    return batch[parts[external.part]] if external.part else batch
+
+
+def _whole(external: ExternalSet) -> ExternalSet:
+    """The same for all sets that are parts of one file."""
+    return next(other for other in EXTERNAL.values() if other.path == external.path)
+
+
+@lru_cache(maxsize=2)
+def _file(external: ExternalSet, path: Path, *state: int) -> tuple[NumpyBatch, dict[str, IntArray]]:
+    """A file's rows and the parts that they are dealt into, read once: sets are often loaded in pairs."""
+    batch = to_batch(_read(external), external.problem)
+    if not external.parts:
+        return batch, {}
+    return batch, deal(external.problem, batch, external.parts, stream(0, "parts of", external.path))
 
 
 def _read(external: ExternalSet) -> Table:
