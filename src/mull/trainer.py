@@ -117,7 +117,8 @@ class Trainer:
         if world > 1:
             self.module = DistributedDataParallel(self.model)
         # Numbers that change from update to update are tensors, since a captured graph reads them anew each time.
-        self.lr, self.ema_weight, self.constraints = (torch.zeros((), device=device) for _ in range(3))
+        numbers = [torch.zeros((), device=device) for _ in range(4)]
+        self.lr, self.ema_weight, self.constraints, self.attentive = numbers
         self.optimisers = optimisers(self.model, training, self.lr, self.graphed)
         if recipe.loss.needs_bounds:
             data = with_bounds(recipe.problem, data)
@@ -145,6 +146,7 @@ class Trainer:
         self.lr.fill_(schedule(self.step, training))
         self.ema_weight.fill_(1 - min(training.ema, (1 + self.step) / (10 + self.step)))
         self.constraints.fill_(constraint_scale(self.step, training))
+        self.attentive.fill_(float(self.step >= training.attention_start))
         if self._run is None:
             self._run = self._capture() if self.graphed else self._update
         self._run()
@@ -155,7 +157,8 @@ class Trainer:
         batch, resume = self._draw()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             trace: Trace = self.module(batch.inputs, training.recurrences, resume, watch_VV=self.watch_VV)
-        loss, terms = total_loss(trace, batch, self.recipe.problem, self.recipe.loss, self.constraints)
+        scales = self.constraints, self.attentive
+        loss, terms = total_loss(trace, batch, self.recipe.problem, self.recipe.loss, *scales)
         self.model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)

@@ -48,6 +48,8 @@ class ExternalSet:
     """Which of the `parts` of the file this set is; empty if it is the whole file."""
     parts: tuple[tuple[str, int], ...] = ()
     """Parts that the rows of the file are dealt into, and their sizes; no symmetry class is in two of them."""
+    in_order: bool = False
+    """The parts are the first rows, the next ones and so on; symmetric puzzles may then be in two of them."""
     convert: Callable[[bytes], bytes] | None = None
     """Makes CSV of the file's content, where that is in the format of its home."""
 
@@ -128,15 +130,24 @@ SETS = (
             Download(SATNET_ZIP, "satnet", "9000:10000"),
         ),
     ),
-    ExternalSet(
-        name="extreme_train",
-        path="sudoku9/extreme_train.csv.gz",
-        sha256="4ed6e0b6f36f7130a6303aaf5989e894fd2d51dcca8c45dbea88f93ff12efcb3",
-        rows=40_766,
-        problem=Sudoku(box=3),
-        description="from the forum's list of the hardest puzzles (Sudoku Explainer rating 11 and more)",
-        license="BSD-2-Clause",
-        source="https://github.com/t-dillon/tdoku (data.zip, forum_hardest_1905_11+)",
+    *(
+        ExternalSet(
+            name=f"extreme_{part}",
+            path="sudoku9/extreme_train.csv.gz",
+            sha256="4ed6e0b6f36f7130a6303aaf5989e894fd2d51dcca8c45dbea88f93ff12efcb3",
+            rows=rows,
+            problem=Sudoku(box=3),
+            description=what,
+            license="BSD-2-Clause",
+            source="https://github.com/t-dillon/tdoku (data.zip, forum_hardest_1905_11+)",
+            part=part,
+            parts=(("train", 39_766), ("valid", 1_000)),
+            in_order=True,
+        )
+        for part, rows, what in (
+            ("train", 39_766, "from the forum's list of the hardest puzzles (Sudoku Explainer rating 11 and more)"),
+            ("valid", 1_000, "as extreme_train, to choose models by"),
+        )
     ),
     ExternalSet(
         name="extreme_test",
@@ -144,7 +155,7 @@ SETS = (
         sha256="44056e54713a07e0d6698f943b393653b0c5f84b799232731acf85cffeae69d4",
         rows=4_000,
         problem=Sudoku(box=3),
-        description="as extreme_train, and disjoint from it up to all symmetries",
+        description="as extreme_train, and disjoint from it and extreme_valid up to all symmetries",
         license="BSD-2-Clause",
         source="https://github.com/t-dillon/tdoku (data.zip, forum_hardest_1905_11+)",
     ),

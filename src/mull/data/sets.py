@@ -184,6 +184,9 @@ def _file(external: ExternalSet, path: Path, *state: int) -> tuple[NumpyBatch, d
     batch = to_batch(_read(external), external.problem)
     if not external.parts:
         return batch, {}
+    if external.in_order:
+        cuts = np.cumsum([size for _, size in external.parts])[:-1]
+        return batch, dict(zip(dict(external.parts), np.split(np.arange(len(batch)), cuts), strict=True))
     return batch, deal(external.problem, batch, external.parts, stream(0, "parts of", external.path))
 
 

@@ -17,11 +17,16 @@ from mull.problem import Batch, Problem
 
 
 def total_loss(
-    trace: Trace, batch: Batch[Tensor], problem: Problem, weights: LossWeights, constraints: Tensor | float = 1.0
+    trace: Trace,
+    batch: Batch[Tensor],
+    problem: Problem,
+    weights: LossWeights,
+    constraints: Tensor | float = 1.0,
+    attentive: Tensor | float = 1.0,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The weighted sum to minimise, and its terms by name. What has weight 0 is not computed.
 
-    `constraints` scales all terms but the supervised one: a schedule of their weights.
+    `constraints` scales all terms but the supervised one, `attentive` that on attention besides: schedules.
     """
     logits = trace.logits_SLBVD[-1:, -1:] if weights.last_step_only else trace.logits_SLBVD
     estimator, terms = weights.estimator, dict[str, Tensor]()
@@ -37,9 +42,9 @@ def total_loss(
         terms["path"] = path(logits, batch, problem, weights.path_label_free, estimator)
     if weights.clste:
         terms["clste"] = clste(logits, batch, problem, weights.clste_first_step, estimator)
-    total = logits.new_zeros(())
+    total, scales = logits.new_zeros(()), {"supervised": 1.0, "attention": constraints * attentive}
     for name, term in terms.items():
-        total = total + getattr(weights, name) * term * (1.0 if name == "supervised" else constraints)
+        total = total + getattr(weights, name) * term * scales.get(name, constraints)
     if trace.given_BV is not None:  # reaches the layer that tells it alone, so its weight would change nothing
         terms["given"] = F.binary_cross_entropy_with_logits(trace.given_BV.float(), batch.given.float())
         total = total + terms["given"]

@@ -83,6 +83,8 @@ class Training:
     """Updates before the constraint losses count: at first there is nothing worth constraining (see docs/losses.md)."""
     constraint_warmup: int = 0
     """Updates over which their weights then rise from 0."""
+    attention_start: int = 0
+    """Updates before the loss on attention counts: early on, attention does not know yet what to look for."""
     carry: float = 0.0
     """Share of the batch that keeps its puzzle and detached state for the next update, to train on late states."""
     reset_solved: float = 0.2

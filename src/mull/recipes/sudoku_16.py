@@ -46,10 +46,11 @@ def sudoku_16_best() -> Recipe:
         valid=Data("sudoku-16x16-mixed_valid", 500),
         model=replace(base.model, dropout=0.0, feedback=True, inject=True),
         training=Training(
-            updates=20_000,
+            updates=40_000,
             batch=128,
             recurrences=16,
-            learning_rate=1e-3,
+            optimiser="muon",
+            learning_rate=5e-3,
             warmup=500,
             augment="all",
             carry=0.5,
