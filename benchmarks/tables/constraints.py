@@ -16,18 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import RESULTS, best, trained
 
-from mull import checkpoint
 from mull.data import sets
 from mull.evaluate import evaluate
 from mull.files import write_text
-from mull.models.recurrent_transformer import RecurrentTransformer
 from mull.provenance import provenance
 from mull.recipes import Recipe, get_recipe, override
-from mull.runtime import TorchRuntime
-from mull.train import train
 
-RESULTS = Path(__file__).parents[1] / "results"
 LATE = ["constraint_start=1000", "constraint_warmup=500"]
 """From the first update on, the paper's losses keep a short training from learning at all (docs/losses.md)."""
 EXPECTED = ["cardinality=1", "fixed_bounds_only=true", "estimator=soft"]
@@ -49,20 +45,10 @@ QUICK = ["updates=3", "batch=8", "width=16", "recurrences=2", "validate_every=3"
 QUICK += ["train.count=20", "valid.count=10", "test.count=10"]
 
 
-def trained(recipe: Recipe, out: Path, device: torch.device, resume: bool) -> tuple[TorchRuntime, dict[str, Any]]:
-    """The model that did best on validation boards, and what is known about it; finished trainings are not repeated."""
-    checkpointed = out / "checkpoint.safetensors"
-    if not (resume and checkpointed.exists() and checkpoint.load(checkpointed)[1]["step"] == recipe.training.updates):
-        train(recipe, out, str(device), resume=resume and checkpointed.exists())
-    tensors, about = checkpoint.load(out / "best.safetensors")
-    model = RecurrentTransformer(recipe.problem, recipe.model)
-    checkpoint.load_weights(model, tensors, str(out))
-    return TorchRuntime(model.eval(), recipe.problem, device=device, bf16=device.type == "cuda"), about
-
-
 def row(recipe: Recipe, out: Path, device: torch.device, resume: bool, steps: list[int]) -> dict[str, Any]:
     """One row of the table."""
-    runtime, about = trained(recipe, out, device, resume)
+    trained(recipe, out, device, resume)
+    runtime, about = best(recipe, out, device)
     test = sets.load(recipe.test.name, recipe.test.count, seed=recipe.seed)
     scores = evaluate(runtime, test, steps, batch_size=runtime.batch)
     fewest = min(scores["by_givens"], key=int)

@@ -27,19 +27,21 @@ def visual_sudoku_satnet_paper() -> Recipe:
         valid=Data("satnet-v_valid"),
         test=Data("satnet-v_test"),
         model=ModelConfig(embedding_std=0.5),
-        training=Training(updates=6_000, batch=128, learning_rate=1e-3, validate_every=500),
+        training=Training(updates=6_000, batch=128, learning_rate=1e-3, validate_every=200),
     )
 
 
 def visual_sudoku_rrn_paper() -> Recipe:
     """RRN-V, ungrounded."""
+    base = visual_sudoku_satnet_paper()
     return replace(
-        visual_sudoku_satnet_paper(),
+        base,
         name="visual-sudoku-rrn.paper",
         description="RRN-V (9k puzzles in images), ungrounded, L1R32H4, no augmentation",
         train=Data("rrn-v_train", 9_000, labels="unknown"),
         valid=Data("rrn-v_valid"),
         test=Data("rrn-v_test"),
+        training=replace(base.training, updates=15_000),
     )
 
 

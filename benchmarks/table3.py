@@ -1,0 +1,49 @@
+"""Table 3: 16x16 boards by level, and the hardest 9x9 puzzles there are, by recurrences alone and with search.
+
+16x16 boards are generated, which needs numba: `--prepare` does that beforehand and keeps them in the data folder.
+
+    python benchmarks/table3.py --prepare                                    # minutes on a CPU
+    python benchmarks/table3.py --resume --total 9                           # writes benchmarks/results/table3.json
+    python benchmarks/table3.py --quick                                      # seconds, 4x4 boards; for the tests
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hardest import STEPS, measure_all
+from mull.recipes import Data, Recipe
+from mull.runtime import TorchRuntime
+from tables.command import main as run
+from tables.rows import Row
+
+LEVELS = (
+    Data("sudoku-16x16-medium_test", 1_000),
+    Data("sudoku-16x16-hard_test", 500),
+    *(Data(f"sudoku16-{level}") for level in ("basic", "intermediate", "advanced")),
+)
+"""Boards of all levels, for a model that is trained on a mixture; the last three are others' and for tests alone."""
+
+
+def searched(runtime: TorchRuntime, recipe: Recipe, quick: bool) -> dict[str, Any]:
+    """What the trained model solves with more recurrences, and with search."""
+    steps, count, calls = ((2, 4), 2, 10) if quick else (STEPS, 1_000, 300)
+    return {"hardest": measure_all(runtime, recipe.test.load(recipe.seed), steps, count, calls)}
+
+
+ROWS = [
+    Row("sudoku-16x16-simple.paper", "sudoku-16x16-simple.paper"),
+    Row("sudoku-16x16-medium.paper", "sudoku-16x16-medium.paper"),
+    Row("sudoku-16x16.best", "sudoku-16x16.best", ("test.name=sudoku-16x16-simple_test",), tests=LEVELS),
+    Row("sudoku-extreme.best", "sudoku-extreme.best", steps=STEPS, extra=searched),
+]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train, measure and write the file."""
+    run(ROWS, "table3", __doc__ or "", argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The scripts of the tables, and what they share."""
