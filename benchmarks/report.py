@@ -16,16 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import plan
+import report_ablations
 import report_cpu
 import report_gpu
 import report_gpu_costs
 import report_models
+import report_results
 import report_solver
 from report_files import RESULTS, ROOT, result
 
 PAGES = (
     ROOT / "README.md",
     ROOT / "docs" / "results.md",
+    ROOT / "docs" / "reproduce.md",
     ROOT / "docs" / "own_problem.md",
     ROOT / "docs" / "losses.md",
     ROOT / "docs" / "performance.md",
@@ -243,6 +247,19 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "gpu-adaptive": lambda: _gpu(report_gpu.adaptive, "adaptive"),
     "gpu-scaling": lambda: _gpu(scaling, "training"),
     "time-to-accuracy": lambda: report_gpu_costs.time_to_accuracy(rrn_trainings()),
+    "table1": lambda: report_results.sudoku("table1"),
+    "table2": lambda: report_results.sudoku("table2"),
+    "table2-rows": report_results.constraint_rows,
+    "table3": lambda: report_results.sudoku("table3"),
+    "hardest": report_results.hardest,
+    "missed": report_results.missed,
+    "ablation-sizes": report_ablations.sizes,
+    "ablation-heads": report_ablations.heads,
+    "ablation-positions": report_ablations.positions,
+    "ablation-designs": report_ablations.designs,
+    "ablation-grounding": report_ablations.grounding,
+    "ablation-givens": report_ablations.by_givens,
+    "plan": plan.report,
     "photos": photos,
     "photos-short": photos_short,
     "serve-speed": serve_speed,
@@ -267,6 +284,8 @@ def draw() -> None:
 
     images = ROOT / "docs" / "images"
     report_gpu_costs.draw(gpu(), rrn_trainings(), images)
+    report_results.draw(images)
+    report_ablations.draw(images)
     accuracy_by_steps(result("sudoku.rrn_test"), images / "accuracy.png")
     learning_curve(result("sudoku-rrn.best.train")["rows"], images / "learning_curve.png")
     learning_curve(result("visual-sudoku.best.train")["rows"], images / "visual_sudoku_curve.png")

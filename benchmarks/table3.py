@@ -28,7 +28,7 @@ LEVELS = (
 
 def searched(runtime: TorchRuntime, recipe: Recipe, quick: bool) -> dict[str, Any]:
     """What the trained model solves with more recurrences, and with search."""
-    steps, count, calls = ((2, 4), 2, 10) if quick else (STEPS, 1_000, 300)
+    steps, count, calls = ((2, 4), 2, 10) if quick else (STEPS, 200, 300)
     return {"hardest": measure_all(runtime, recipe.test.load(recipe.seed), steps, count, calls)}
 
 

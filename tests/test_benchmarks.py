@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -155,3 +156,80 @@ def test_a_run_is_collected(root: Path, tmp_path: Path) -> None:
     content = json.loads(out.read_text())
     assert content["provenance"] == {"commit": "c"} and len(content["rows"]) < 150
     assert [row["step"] for row in content["rows"] if "valid_board" in row] == [333]
+
+
+def test_the_tables_run_and_are_reported(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import report
+    import report_ablations
+    import report_results
+    import table1
+    import table2
+    import table3
+    import table4
+    from tables.targets import TARGETS
+
+    def run(script: Any, *arguments: str) -> dict[str, Any]:
+        out = tmp_path / f"{script.__name__}.json"
+        script.main(["--quick", "--resume", "--runs", str(tmp_path / "runs"), "--out", str(out), *arguments])
+        content: dict[str, Any] = json.loads(out.read_text())
+        return content
+
+    monkeypatch.setattr("report_files.RESULTS", tmp_path)
+    assert "not measured yet" in report_results.sudoku("table1") and report_ablations.rows() == {}
+    contents = {script.__name__: run(script) for script in (table1, table2, table3, table4)}
+    for script, content in zip((table1, table2, table3, table4), contents.values(), strict=True):
+        assert set(content["rows"]) == {row.name for row in script.ROWS} and content["provenance"]["commit"]
+        assert all(row["finished"] and row["T"] in row["valid"]["right"] for row in content["rows"].values())
+    assert run(table1) == contents["table1"]  # nothing is trained or tested again
+    tried = run(table1, "--only", "sudoku-rrn.paper", "--try", "decay", "--set", "weight_decay=1")["tried"]
+    assert "tests" not in tried["sudoku-rrn.paper~decay"]
+    for name in ("table1", "table2", "table3"):  # as if they had been measured on the right boards
+        for target in (target for target in TARGETS if target.table == name):
+            for row in (contents[name]["rows"][one] for one in (*target.rows, *target.best)):
+                row["tests"][target.test] = row["tests"].get("sudoku-4x4_test", next(iter(row["tests"].values())))
+        content = contents[name] | {"tried": tried if name == "table1" else {}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    assert "100.00 short" in report_results.sudoku("table1") and "weight_decay=1" in report_results.missed()
+    for name in ("table3", "hardest", "ablation-sizes", "ablation-heads", "ablation-designs", "ablation-grounding"):
+        assert report.BLOCKS[name]().count("|") > 8
+    assert "row, %" in report_ablations.heads()
+    report_ablations.draw(tmp_path)
+    assert {path.stem for path in tmp_path.glob("*.png")} >= {"ablation_sizes", "ablation_attention"}
+
+
+def test_a_training_of_a_table_is_stopped_and_resumed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import table1
+
+    arguments = ["--quick", "--resume", "--only", "sudoku-satnet.paper", "--runs", str(tmp_path / "runs")]
+    arguments += ["--out", str(tmp_path / "table1.json")]
+    table1.main([*arguments, "--minutes", "0"])
+    assert json.loads((tmp_path / "table1.json").read_text())["rows"]["sudoku-satnet.paper"]["finished"] is False
+    table1.main(arguments)
+    row = json.loads((tmp_path / "table1.json").read_text())["rows"]["sudoku-satnet.paper"]
+    assert row["finished"] and len(row["curve"]) == 2 and row["tests"]
+    table1.main([*arguments, "--total", "0"])
+    assert "no time left" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        table1.main([*arguments, "--set", "updates=3"])  # without a name
+
+
+def test_the_hardest_puzzles_script_runs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import hardest
+
+    hardest.main(["--quick", "--out", str(tmp_path / "hardest.json")])
+    found = json.loads((tmp_path / "hardest.json").read_text())
+    assert found["verified_within"]["2"] > 0.5 and found["search"]["puzzles"] == 3
+
+
+def test_the_plan_has_every_row_in_commands_of_ten_minutes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import plan
+
+    planned = {(step.table, name) for step in plan.STEPS for name in step.rows if not step.variant}
+    assert planned == {(table, row.name) for table, rows in plan.TABLES.items() for row in rows}
+    assert all(step.minutes < 10 or len(step.rows) == 1 for step in plan.STEPS)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -42,17 +43,36 @@ def run(row: Row, options: Options, minutes: float | None) -> None:
     if options.resume and kept.get("finished") and "valid" in kept and same(kept["recipe"], recipe):
         print(f"{name}: measured before", flush=True)
         return
+    known = None if options.variant or row.extra else elsewhere(name, recipe, options.out)
+    if options.resume and known is not None:
+        keep_row(options, group, name, known)
+        print(f"{name}: measured for another table", flush=True)
+        return
     folder = options.runs / name
     limited = replace(recipe, training=replace(recipe.training, minutes=minutes))
     if trained(limited, folder, options.device, options.resume):
         found = measure(row, recipe, folder, options.device, options.quick, test=not options.variant)
     else:
         found = progress(recipe, folder)
-    content = read(options.out)
-    content[group][name] = {"settings": [*row.settings, *options.settings], **found}
-    write(options.out, {**content, "provenance": provenance(str(options.device))})
+    keep_row(options, group, name, {"settings": [*row.settings, *options.settings], **found})
     told = f"T={found['T']} {found['valid']['right']}" if "T" in found else f"at update {found['step']}, to be resumed"
     print(f"{name}: {told}, best {found['best']:.4f}, {found['seconds']:.0f} s", flush=True)
+
+
+def keep_row(options: Options, group: str, name: str, row: dict[str, Any]) -> None:
+    """Put a row into the table's file; others may have been written since."""
+    content = read(options.out)
+    content[group][name] = row
+    write(options.out, {**content, "provenance": provenance(str(options.device))})
+
+
+def elsewhere(name: str, recipe: Recipe, out: Path) -> dict[str, Any] | None:
+    """The same row as it was measured for another table, if it was: test boards are looked at once."""
+    for path in sorted(out.parent.glob("table*.json")):
+        row: dict[str, Any] = read(path)["rows"].get(name, {})
+        if path != out and "tests" in row and same(row["recipe"], recipe):
+            return row
+    return None
 
 
 def main(rows: Sequence[Row], table: str, about: str, argv: Sequence[str] | None = None) -> None:

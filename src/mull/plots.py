@@ -184,13 +184,15 @@ def accuracy_by_steps(result: dict[str, Any], path: Path) -> None:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines by name, each as points (x, y), over a logarithmic height."""
+    """Lines by name, each as points (x, y), over a logarithmic height unless that is in percent."""
 
     title: str
     below: str
     lines: Mapping[str, Sequence[tuple[float, float]]]
     both: bool = False
     """Whether x is logarithmic too."""
+    percent: bool = False
+    """A height from 0 to 100 instead."""
 
 
 def line_panels(panels: Sequence[Panel], path: Path) -> None:
@@ -208,7 +210,23 @@ def line_panels(panels: Sequence[Panel], path: Path) -> None:
         if len(panel.lines) > 1:
             axis.legend(frameon=False, fontsize=6)
         _plain(axis, panel.title, panel.below)
-        _logarithmic(axis, panel.both)
+        if panel.percent:
+            axis.set_ylim(-2, 102)
+        else:
+            _logarithmic(axis, panel.both)
+    _save(figure, path)
+
+
+def heat_maps(maps: Mapping[str, NDArray[np.uint8]], path: Path) -> None:
+    """Draw matrices by name, such as what variables attend to, five in a row; dark is much."""
+    columns = min(5, len(maps))
+    rows = math.ceil(len(maps) / columns)
+    figure, axes = _figure(rows, columns, WIDTH, 1.4 * rows)
+    for axis in axes.ravel():
+        axis.set_axis_off()
+    for axis, (name, values) in zip(axes.ravel(), maps.items(), strict=False):
+        axis.imshow(values, cmap="Greys", interpolation="nearest")
+        axis.set_title(name, fontsize=6, color=INK)
     _save(figure, path)
 
 

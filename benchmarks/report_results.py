@@ -1,0 +1,205 @@
+"""The blocks of `report.py` about the tables of Sudoku: what was asked for, what is reached, and what misses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from report_files import NOT_YET, maybe
+from report_gpu import table
+from tables.targets import AIM_RECURRENCE, AIM_SEARCH, TARGETS, Target
+
+Found = dict[str, Any]
+SHOWN = ("32", "64")
+
+
+def row_of(target: Target, names: tuple[str, ...]) -> tuple[str, Found] | None:
+    """Of these rows of a table, the measured one that is best on validation data, else one in training."""
+    rows = (maybe(target.table) or {"rows": {}})["rows"]
+    there = [(name, rows[name]) for name in names if name in rows]
+    done = [(name, row) for name, row in there if target.test in row.get("tests", {})]
+    if done:
+        return max(done, key=lambda one: one[1]["valid"]["right"][one[1]["T"]])
+    return there[0] if there else None
+
+
+def accuracy(target: Target, row: Found, steps: str) -> float | None:
+    """Test boards right at T, in %."""
+    test = row["tests"][target.test]
+    share = test["steps"].get(steps, {}).get("right")
+    if target.givens is not None:
+        share = test["by_givens"].get(target.givens, {}).get(steps)
+    return None if share is None else 100 * share
+
+
+def verdict(found: float | None, must: float | None) -> str:
+    """A tick, or what is missing."""
+    if found is None or must is None:
+        return ""
+    return "✓" if found >= must - 1e-9 else f"{must - found:.2f} short"
+
+
+def cells(target: Target, names: tuple[str, ...], must: float | None) -> list[str]:
+    """A line of the table for one setting, from the row to the training's minutes."""
+    asked = "" if must is None else f"{must:g}"
+    one = row_of(target, names)
+    if one is None:
+        return [f"`{names[0]}`", asked, "", "", "", NOT_YET.rstrip(".").lower(), "", "", ""]
+    name, row = one
+    training = row["recipe"]["training"]
+    if target.test not in row.get("tests", {}):
+        told = f"in training: {row['step']:,} of {training['updates']:,} updates, {100 * row['best']:.1f} % valid"
+        return [f"`{name}`", asked, "", "", "", told, "", "", ""]
+    shown = [accuracy(target, row, steps) for steps in (*SHOWN, row["T"])]
+    numbers = ["" if share is None else f"{share:.2f}" for share in shown]
+    minutes = f"{row['seconds'] / 60:.1f} ({row['trained']['hardware']})"
+    knowledge = ", ".join(knows(row["recipe"])) or "none"
+    numbers[-1] = f"**{numbers[-1]}** (T={row['T']})"
+    return [f"`{name}`", asked, *numbers, verdict(shown[-1], must), f"{row['parameters']:,}", minutes, knowledge]
+
+
+def knows(recipe: Found) -> list[str]:
+    """What a training knew beyond its puzzles and their labels."""
+    augment, loss = recipe["training"]["augment"], recipe["loss"]
+    symmetries = {"none": [], "geometric": ["cells moved"], "all": ["all symmetries"]}[augment]
+    return symmetries + [f"{name} loss" for name in ("cardinality", "attention") if loss[name]]
+
+
+def settings(target: Target) -> list[tuple[tuple[str, ...], float | None]]:
+    """The paper's setting and the best one, where it has them."""
+    return [(rows, must) for rows, must in ((target.rows, target.must), (target.best, target.must_best)) if rows]
+
+
+def sudoku(*tables: str) -> str:
+    """What was asked for and what there is, for some of the tables."""
+    heads = ["test boards", "paper", "row", "must", "T=32", "T=64", "T chosen", "", "parameters", "minutes", "knows"]
+    lines = []
+    for target in (one for one in TARGETS if one.table in tables):
+        for place, (names, must) in enumerate(settings(target)):
+            paper = "" if target.paper is None else f"{target.paper:g}"
+            lines.append([*([target.what, paper] if place == 0 else ["", ""]), *cells(target, names, must)])
+    return table(heads, lines)
+
+
+PAPER_CONSTRAINTS = {
+    "sudoku-rrn-9k.paper": ("9k", "80.3 / 81.9"),
+    "sudoku-rrn-9k-cardinality": ("9k, cardinality", "80.1 / 84.4"),
+    "sudoku-rrn-9k-attention": ("9k, attention", "83.8 / 86.3"),
+    "sudoku-rrn-9k-both.paper": ("9k, both", "83.3 / 87.0"),
+    "sudoku-rrn-4k": ("4k", "58.0 / 62.0"),
+    "sudoku-rrn-4k-counts": ("4k, cardinality", "65.4 / 69.2"),
+    "sudoku-rrn-4k-4k": ("4k and 4k without labels, cardinality", "65.8 / 69.9"),
+    "sudoku-rrn-semi.paper": ("4k and 8k without labels, cardinality", "70.7 / 73.3"),
+    "visual-sudoku-rrn.paper": ("9k in images", "72.0 / 75.6"),
+    "visual-sudoku-rrn-cardinality": ("9k in images, cardinality", "74.4 / 79.3"),
+    "visual-sudoku-rrn-attention": ("9k in images, attention", "76.4 / 79.1"),
+    "visual-sudoku-rrn-both.paper": ("9k in images, both", "79.9 / 83.6"),
+    "visual-sudoku-rrn-4k": ("4k in images", "40.9 / 44.0"),
+    "visual-sudoku-rrn-4k-counts": ("4k in images, cardinality", "47.5 / 50.4"),
+    "visual-sudoku-rrn-4k-4k": ("4k in images and 4k without labels, cardinality", "57.2 / 61.0"),
+    "visual-sudoku-rrn-semi.paper": ("4k in images and 8k without labels, cardinality", "60.8 / 64.4"),
+}
+"""The paper's two tables about constraint losses, T=32 / 64, in %, by our rows."""
+
+
+def constraint_rows() -> str:
+    """All rows of the paper's tables about constraint losses and few labels, at the same T."""
+    rows = (maybe("table2") or {"rows": {}})["rows"]
+    lines = []
+    for name, (what, paper) in PAPER_CONSTRAINTS.items():
+        row = rows.get(name, {})
+        if "tests" not in row:
+            lines.append([what, f"`{name}`", NOT_YET.rstrip(".").lower(), paper, ""])
+            continue
+        (test,) = row["tests"].values()
+        ours = " / ".join(f"{100 * test['steps'][T]['right']:.1f}" for T in SHOWN if T in test["steps"])
+        lines.append([what, f"`{name}`", ours, paper, f"{row['seconds'] / 60:.1f}"])
+    return table(["puzzles, losses", "row", "ours, T=32 / 64", "the paper", "minutes"], lines)
+
+
+def missing() -> list[tuple[Target, str, Found, float]]:
+    """The rows that miss their number, with what they reach."""
+    found = []
+    for target in TARGETS:
+        for names, must in settings(target):
+            one = row_of(target, names)
+            if one is None or must is None or target.test not in one[1].get("tests", {}):
+                continue
+            share = accuracy(target, one[1], one[1]["T"])
+            if share is not None and verdict(share, must) != "✓":
+                found.append((target, one[0], one[1], share))
+    return found
+
+
+def missed() -> str:
+    """For every row that misses: what was tried on validation data, and the best idea left."""
+    found = missing()
+    if not found:
+        measured = any(maybe(name) for name in ("table1", "table2", "table3"))
+        return "No measured row misses its number." if measured else NOT_YET
+    lines = []
+    for target, name, row, share in found:
+        right = row["valid"]["right"][row["T"]]
+        tries = [(key, one) for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name]
+        told = [f"{', '.join(one['settings'])}: {100 * one['best']:.1f} %" for _, one in tries]
+        lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", "; ".join(told), target.idea])
+    heads = ["test boards", "row", "reached", "valid", "tried (best on validation)", "best idea left"]
+    return "\n".join([table(heads, lines), "", "![Learning curves of rows that miss](images/missed.png)"])
+
+
+def hardest() -> str:
+    """The hardest puzzles: the model that ships, and the one that is trained on such."""
+    rows = (maybe("table3") or {"rows": {}})["rows"]
+    ours = [("`sudoku`, ships", maybe("hardest"), maybe("hardest"))]
+    trained = rows.get("sudoku-extreme.best", {})
+    ours.append(
+        (
+            "`sudoku-extreme.best`",
+            trained.get("hardest"),
+            trained.get("measured") and {"provenance": trained["measured"]},
+        )
+    )
+    steps = ("64", "128", "256", "512", "1024")
+    heads = ["model", "puzzles", *(f"T={T}" for T in steps), "", "with search, calls", "", "searched", "hardware"]
+    lines = []
+    for name, got, origin in ours:
+        if not got or not origin:
+            lines.append([name, NOT_YET.rstrip(".").lower(), *[""] * 10])
+            continue
+        within, search = got["verified_within"], got.get("search")
+        cells = [name, f"{got['instances']:,}", *(f"{100 * within[T]:.1f}" if T in within else "" for T in steps)]
+        cells.append(verdict(100 * max(within.values()), AIM_RECURRENCE))
+        if search is None:
+            cells += ["", "", ""]
+        else:
+            by = {calls: with_search(got, share) for calls, share in search["solved_within"].items()}
+            cells += [", ".join(f"{share:.1f} ({calls})" for calls, share in by.items())]
+            cells += [verdict(max(by.values()), AIM_SEARCH), f"{search['puzzles']} of {got['left_over']:,} left over"]
+        lines.append([*cells, origin["provenance"]["hardware"]])
+    about = (
+        "Puzzles verified within T recurrences, in %: solving stops at the first verified answer, and each puzzle has "
+        "one solution. With search: those of T=64, and of the others the share that was found in a sample of them, "
+        "by model calls of 64 recurrences each."
+    )
+    return "\n".join([table(heads, lines), "", about])
+
+
+def with_search(got: Found, share: float) -> float:
+    """All puzzles solved, in %, if a share of those that the recurrences leave over is found by search."""
+    left = got["left_over"] / got["instances"]
+    return 100 * (1 - left + left * share)
+
+
+def draw(images: Path) -> None:
+    """The learning curves of the rows that miss."""
+    from mull.plots import Panel, line_panels
+
+    panels = []
+    for name, row in {name: row for _, name, row, _ in missing()}.items():
+        lines = {
+            kind: [(one["step"], 100 * one[key]) for one in row["curve"] if key in one]
+            for kind, key in (("validation", "valid_board"), ("training", "train_board"))
+        }
+        panels.append(Panel(f"{name}\nboards, %", "updates", lines, percent=True))
+    if panels:
+        line_panels(panels, images / "missed.png")
