@@ -90,6 +90,21 @@ def test_constraint_weights_rise() -> None:
     torch.testing.assert_close(half, whole / 2)
 
 
+def test_attention_may_start_later_than_counts() -> None:
+    loss = LossWeights(supervised=0, cardinality=1, attention=1)
+    recipe = small("sudoku-4x4", loss, carry=0.0, attention_start=1)
+    trainer = Trainer(recipe, Data("sudoku-4x4_train", 16).load(0), CPU)
+    scales = []
+    for _ in range(3):
+        trainer.update()
+        scales.append((trainer.constraints.item(), trainer.attentive.item()))
+    assert scales == [(1.0, 0.0), (1.0, 1.0), (1.0, 1.0)]
+    batch = trainer.data[torch.arange(4)]
+    trace = trainer.model(batch.inputs, 2, watch_VV=trainer.watch_VV)
+    total, terms = total_loss(trace, batch, recipe.problem, loss, 0.5, 0.0)
+    torch.testing.assert_close(total, terms["cardinality"] / 2)
+
+
 EVERYTHING = [
     ("sudoku-4x4", LossWeights(cardinality=1, attention=1, clste=1, clste_first_step=False)),
     ("sudoku-4x4", LossWeights(cardinality=1, attention=1, attention_at_once=True, estimator="clipped")),
