@@ -246,6 +246,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "gpu-sizes": lambda: _gpu(report_gpu_costs.sizes, "sizes"),
     "gpu-adaptive": lambda: _gpu(report_gpu.adaptive, "adaptive"),
     "gpu-scaling": lambda: _gpu(scaling, "training"),
+    "quickest": lambda: report_gpu_costs.quickest(result("sudoku-rrn.best-muon.train")),
     "time-to-accuracy": lambda: report_gpu_costs.time_to_accuracy(rrn_trainings()),
     "table1": lambda: report_results.sudoku("table1"),
     "table2": lambda: report_results.sudoku("table2"),

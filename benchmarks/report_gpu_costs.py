@@ -76,13 +76,30 @@ def scaling(got: dict[str, Any], parameters: int) -> str:
     return "\n".join([table(heads, lines), "", about])
 
 
+def _first(rows: list[dict[str, Any]], goal: float) -> float | None:
+    """Seconds until validation first reached a goal."""
+    return next((row["seconds"] for row in rows if row.get("valid_board", 0) >= goal), None)
+
+
+def quickest(run: dict[str, Any]) -> str:
+    """One sentence on how long a training takes."""
+    times = [(goal, _first(run["rows"], goal)) for goal in GOALS]
+    said = " and ".join(f"{100 * goal:g} % after {first:.0f} s" for goal, first in times if first is not None)
+    steps = run["recipe"]["training"]["validate_steps"]
+    return (
+        f"On one {run['provenance']['hardware']}, updates of `mull train {run['recipe']['name']}` (9x9) reach {said} "
+        f"of validation boards at T={steps}; starting and compiling come on top "
+        "([docs/performance.md](docs/performance.md))."
+    )
+
+
 def time_to_accuracy(runs: dict[str, dict[str, Any]]) -> str:
     """When each training first solved so many validation boards."""
     heads = ["file", "hardware", "kernels", "puzzles a second", *(f"{100 * goal:g} % after" for goal in GOALS), "best"]
     lines = []
     for name, run in runs.items():
         rows = [row for row in run["rows"] if "valid_board" in row]
-        firsts = [next((row["seconds"] for row in rows if row["valid_board"] >= goal), None) for goal in GOALS]
+        firsts = [_first(rows, goal) for goal in GOALS]
         rates = sorted(row["puzzles_per_s"] for row in run["rows"] if "puzzles_per_s" in row)
         kernels = run["recipe"]["training"].get("kernels")
         cells = [f"`{name}`", run["provenance"]["hardware"], {None: "no", True: "yes", False: "no"}[kernels]]
