@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from mull.kernels.simd import LANES, ONE, ZERO, exp, f32, jit, larger, load, random_keep, splat, store
+from mull.kernels.simd import LANES, ONE, ZERO, exp, f32, jit, larger, load, part, random_keep, splat, store
 
 
-@jit
+@part
 def _product(a, b, c, rows, columns, inner):
     """c = a b, for rows in eights and columns in sixteens."""
     for i in range(0, rows, 8):
@@ -30,7 +30,7 @@ def _product(a, b, c, rows, columns, inner):
                 store(c, i + k, j, s)
 
 
-@jit
+@part
 def _read(source, bias, first, at, variables, to):
     """One head's rows, plus a bias."""
     for i in range(variables):
@@ -38,7 +38,7 @@ def _read(source, bias, first, at, variables, to):
             store(to, i, c, load(source, first + i, at + c) + load(bias, 0, at + c))
 
 
-@jit
+@part
 def _write(source, first, at, variables, to, sums):
     """One head's rows into an array of all heads; they are added up too."""
     for c in range(0, source.shape[1], LANES):
@@ -50,14 +50,14 @@ def _write(source, first, at, variables, to, sums):
         store(sums, 0, at + c, column)
 
 
-@jit
+@part
 def _turn(a, rows, to):
     for i in range(rows):
         for c in range(a.shape[1]):
             to[c, i] = a[i, c]
 
 
-@jit
+@part
 def _softmax(scores, variables, scale):
     """Over keys, for all queries, in place."""
     for j in range(0, scores.shape[1], LANES):
@@ -74,7 +74,7 @@ def _softmax(scores, variables, scale):
             store(scores, i, j, load(scores, i, j) * share)
 
 
-@jit
+@part
 def _drop(source, to, variables, head, seed, threshold, scale):
     """Dropout of attention: the same for a head and a seed whenever it is asked for."""
     for i in range(variables):
@@ -153,7 +153,7 @@ def attention_backward(
             _write(found, first, width + at, variables, grad_qkv_M3H, sums_13H)
 
 
-@jit
+@part
 def _softmax_backward(scores, grad, variables, scale):
     """In place: gradients of scores before softmax, from those after it."""
     for j in range(0, scores.shape[1], LANES):

@@ -23,6 +23,7 @@ from mull.kernels.simd import (
     larger,
     load,
     magnitude,
+    part,
     random_keep,
     splat,
     store,
@@ -33,7 +34,7 @@ from mull.kernels.simd import (
 EPSILON = f32(1e-5)
 
 
-@jit
+@part
 def _statistics(x, i):
     """Mean and 1 / deviation of a row, as nn.LayerNorm has them."""
     width = x.shape[1]
@@ -61,7 +62,7 @@ def enter_block(x_MH, gain_1H, context_MH, normed_MH, read_MH, scale_M, inject):
                 store(read_MH, i, j, normed * load(gain_1H, 0, j) + load(context_MH, i, j))
 
 
-@jit
+@part
 def _add(x, y, bias, i, seed, threshold, keep_scale, begin):
     """A branch's result, plus its bias, after dropout, onto a row of the state."""
     width = x.shape[1]
@@ -106,16 +107,14 @@ def gelu(hidden_MF, bias_1F, after_MF, slope_MF):
 @jit
 def gelu_backward(grad_MF, slope_MF, sums_1F):
     """The gradient before GELU, in place, and its sum."""
-    for j in range(0, grad_MF.shape[1], LANES):
-        sums = load(sums_1F, 0, j)
-        for i in range(grad_MF.shape[0]):
+    for i in range(grad_MF.shape[0]):
+        for j in range(0, grad_MF.shape[1], LANES):
             grad = load(grad_MF, i, j) * load(slope_MF, i, j)
             store(grad_MF, i, j, grad)
-            sums = sums + grad
-        store(sums_1F, 0, j, sums)
+            store(sums_1F, 0, j, load(sums_1F, 0, j) + grad)
 
 
-@jit
+@part
 def _softmax(logits_DT, p_DT):
     """The distributions of sixteen tokens over their values."""
     most, sums = load(logits_DT, 0, 0), splat(ZERO)
@@ -174,7 +173,7 @@ def after_mlp(
                     store(x_MH, i, j, state)
 
 
-@jit
+@part
 def _norm_backward(grad, i, row, normed, scale):
     """Add to a row of `grad` the gradient before a layer norm, from `row` (1, H), the one after it."""
     width = grad.shape[1]
@@ -189,7 +188,7 @@ def _norm_backward(grad, i, row, normed, scale):
         store(grad, i, j, load(grad, i, j) + before)
 
 
-@jit
+@part
 def _leave(grad, i, out, sums, seed, threshold, keep_scale, begin):
     """A row's gradient for a branch's last product, and its sum."""
     width = grad.shape[1]
@@ -232,7 +231,7 @@ def after_mlp_backward(
             _leave(grad_MH, i, grad_z_MH, sums_1H, seed, threshold, keep_scale, begin)
 
 
-@jit
+@part
 def _feedback_backward(grad_MH, first, end, p_DT, feedback_DH, back_DT, grad_p_DT, sums_DH):
     """Add to `back` the gradients of logits through feedback, and to `sums` those of its matrix."""
     width, values = grad_MH.shape[1], feedback_DH.shape[0]

@@ -41,6 +41,8 @@ FAST = ("contract", "nsz", "arcp")
 
 intrinsic: Any = extending.intrinsic  # its types do not say what it makes of a function
 jit: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=set(FAST))
+part: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=set(FAST), forceinline=True)
+"""For what other functions consist of: a call between them costs more than it looks."""
 
 
 class Vector(types.Type):
@@ -219,7 +221,7 @@ LOG2E, LEAST = f32(math.log2(math.e)), f32(-126)
 E1, E2, E3, E4, E5, E6 = (f32(math.log(2) ** k / math.factorial(k)) for k in range(1, 7))
 
 
-@jit
+@part
 def exp(x):
     """e^x for x up to 88, with an error of a few units in the last place."""
     y = larger(x * LOG2E, splat(LEAST))
