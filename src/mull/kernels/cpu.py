@@ -23,6 +23,11 @@ from mull.kernels import cpu_attention, cpu_token
 from mull.kernels.cpu_memory import Array, Plan, Prepared, Room, Sums, give_back, take_room
 from mull.kernels.fold import Weights
 
+LEAST_TOKENS = 512
+"""Of a thread: with fewer, calls from Python cost more than the work."""
+MOST_THREADS = 8
+"""Between calls of compiled code only one thread runs at a time, so many would wait."""
+
 
 def run(plan: Plan, weights: Weights, state_BVH: Tensor, context_BVH: Tensor | None) -> tuple[Tensor, Tensor]:
     """Logits (S, L, B, V, D) and the last state."""
@@ -91,7 +96,7 @@ def _forward(
     plan: Plan, seed: int, begin: int, weights: Prepared, room: Room, context: Array, logits_SLMD: Array
 ) -> None:
     """All recurrences of one thread's tokens."""
-    arrays, tensors, scales, x = room.arrays, room.tensors, room.scales, room.state
+    arrays, kept, passing, scales, x = room.arrays, room.kept, room.passing, room.scales, room.state
     branch, expanded = arrays["branch"], arrays["expanded"]
     for index in range(plan.steps * plan.blocks):
         step, block = divmod(index, plan.blocks)
@@ -99,14 +104,14 @@ def _forward(
         normed, read, qkv, mixed = (arrays[n][index] for n in ("normed_qkv", "read", "qkv", "mixed"))
         drops = [plan.drop(seed, index, place, begin) for place in range(3)]
         cpu_token.enter_block(x, vectors["gain"], context, normed, read, scales[0, index], plan.inject)
-        torch.mm(tensors["read"][index], matrices["qkv_w"].t(), out=tensors["qkv"][index])
+        torch.mm(kept["read"][index], matrices["qkv_w"].t(), out=kept["qkv"][index])
         cpu_attention.attention_forward(qkv, vectors["qkv_b"], mixed, plan.variables, plan.heads, *drops[0])
-        torch.mm(tensors["mixed"][index], matrices["mix_w"].t(), out=tensors["branch"])
+        torch.mm(kept["mixed"][index], matrices["mix_w"].t(), out=passing["branch"])
         normed = arrays["normed_mlp"][index]
         cpu_token.after_attention(x, branch, vectors["mix_b"], normed, scales[1, index], *drops[1])
-        torch.mm(tensors["normed_mlp"][index], matrices["expand_w"].t(), out=tensors["expanded"])
+        torch.mm(kept["normed_mlp"][index], matrices["expand_w"].t(), out=passing["expanded"])
         cpu_token.gelu(expanded, vectors["expand_b"], arrays["hidden"][index], arrays["slope"][index])
-        torch.mm(tensors["hidden"][index], matrices["contract_w"].t(), out=tensors["branch"])
+        torch.mm(kept["hidden"][index], matrices["contract_w"].t(), out=passing["branch"])
         cpu_token.after_mlp(
             x, branch, vectors["contract_b"], arrays["normed_out"][index], scales[2, index],
             weights.out_w, weights.out_b, logits_SLMD[step, block], weights.feedback,
@@ -119,9 +124,9 @@ def _backward(
     grad: Array, grad_context: Array, sums: Sums,
 ) -> None:  # fmt: skip
     """All recurrences of one thread's tokens, last first; `grad` goes from the last state back to the first."""
-    arrays, tensors, scales = room.arrays, room.tensors, room.scales
-    branch, branches = arrays["grad_branch"], tensors["grad_branch"]
-    read, reads = arrays["grad_read"], tensors["grad_read"]
+    arrays, kept, passing, scales = room.arrays, room.kept, room.passing, room.scales
+    branch, branches = arrays["grad_branch"], passing["grad_branch"]
+    read, reads = arrays["grad_read"], passing["grad_read"]
 
     def gather(block: int, name: str, left: Tensor, right: Tensor) -> None:
         sums.matrices[block][name] += torch.mm(left.t(), right, out=room.products[name])
@@ -135,21 +140,21 @@ def _backward(
             grad_logits_SLMD[step, block], weights.out_w, weights.feedback, plan.feedback and block == plan.blocks - 1,
             branch, added["contract_b"], sums.out_w, sums.out_b, sums.feedback, *drops[2],
         )  # fmt: skip
-        gather(block, "contract_w", branches, tensors["hidden"][index])
-        torch.mm(branches, matrices["contract_w"], out=tensors["grad_hidden"])
+        gather(block, "contract_w", branches, kept["hidden"][index])
+        torch.mm(branches, matrices["contract_w"], out=passing["grad_hidden"])
         cpu_token.gelu_backward(arrays["grad_hidden"], arrays["slope"][index], added["expand_b"])
-        gather(block, "expand_w", tensors["grad_hidden"], tensors["normed_mlp"][index])
-        torch.mm(tensors["grad_hidden"], matrices["expand_w"], out=reads)
+        gather(block, "expand_w", passing["grad_hidden"], kept["normed_mlp"][index])
+        torch.mm(passing["grad_hidden"], matrices["expand_w"], out=reads)
         normed = arrays["normed_mlp"][index]
         cpu_token.after_attention_backward(grad, read, normed, scales[1, index], branch, added["mix_b"], *drops[1])
-        gather(block, "mix_w", branches, tensors["mixed"][index])
+        gather(block, "mix_w", branches, kept["mixed"][index])
         torch.mm(branches, matrices["mix_w"], out=reads)
         cpu_attention.attention_backward(
             arrays["qkv"][index], vectors["qkv_b"], read, arrays["grad_qkv"], added["qkv_b"], sums.zero,
             plan.variables, plan.heads, *drops[0],
         )  # fmt: skip
-        gather(block, "qkv_w", tensors["grad_qkv"], tensors["read"][index])
-        torch.mm(tensors["grad_qkv"], matrices["qkv_w"], out=reads)
+        gather(block, "qkv_w", passing["grad_qkv"], kept["read"][index])
+        torch.mm(passing["grad_qkv"], matrices["qkv_w"], out=reads)
         normed = arrays["normed_qkv"][index]
         cpu_token.enter_block_backward(
             grad, read, normed, scales[0, index], vectors["gain"], grad_context, added["gain"], plan.inject
@@ -159,7 +164,7 @@ def _backward(
 def _shares(plan: Plan, tokens: int) -> list[slice]:
     """Which tokens each thread takes: whole puzzles."""
     puzzles = tokens // plan.variables
-    count = min(torch.get_num_threads(), puzzles)
+    count = max(1, min(torch.get_num_threads(), MOST_THREADS, puzzles, tokens // LEAST_TOKENS))
     ends = [puzzles * number // count * plan.variables for number in range(count + 1)]
     return [slice(begin, end) for begin, end in pairwise(ends)]
 

@@ -62,14 +62,16 @@ class Room:
         if plan.inject:
             kept["read"] = 1
         passing = {"branch": 1, "expanded": 4, "grad_qkv": 3, "grad_hidden": 4, "grad_branch": 1, "grad_read": 1}
-        self.tensors = {n: torch.empty(times, tokens, w * width, dtype=plan.dtype) for n, w in kept.items()}
-        self.tensors |= {n: torch.empty(tokens, w * width, dtype=plan.dtype) for n, w in passing.items()}
+        whole = {n: torch.empty(times, tokens, w * width, dtype=plan.dtype) for n, w in kept.items()}
         if not plan.inject:
-            self.tensors["read"] = self.tensors["normed_qkv"]
+            whole["read"] = whole["normed_qkv"]
+        self.passing = {n: torch.empty(tokens, w * width, dtype=plan.dtype) for n, w in passing.items()}
+        self.kept = {name: list(tensor.unbind()) for name, tensor in whole.items()}
+        """By name, one of each block of each recurrence; what is made anew each time is `passing`."""
         self.products = {
             name: torch.empty(left * width, right * width, dtype=plan.dtype) for name, (left, right) in MATRICES.items()
         }
-        self.arrays = {name: array(tensor) for name, tensor in self.tensors.items()}
+        self.arrays = {name: array(tensor) for name, tensor in {**whole, **self.passing}.items()}
         self.scales = np.empty((3, times, tokens), np.float32)
         self.state = np.empty((tokens, width), np.float32)
 
