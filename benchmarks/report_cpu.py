@@ -32,9 +32,16 @@ def speed(got: dict[str, Any]) -> str:
         f"`{solving['data']}`). With "
         f"early exit, puzzles took {early['mean_steps']['fp32']:.1f} recurrences on average, in int8 "
         f"{early['mean_steps']['int8']:.1f}; {100 * early['verified']['fp32']:.2f} and "
-        f"{100 * early['verified']['int8']:.2f} % of the answers were verified."
+        f"{100 * early['verified']['int8']:.2f} % of the answers were verified. {_busy(got, 'solving')}"
     )
     return "\n".join([*lines, "", about])
+
+
+def _busy(got: dict[str, Any], part: str) -> str:
+    """How much else the machine did."""
+    about = got["parts"][part]
+    load = f"{about['load_before']:.1f} before and {about['load_after']:.1f} after"
+    return f"Measured at commit `{about['commit'][:7]}` with a load of {load} on {got['machine']['cores']} cores."
 
 
 def accuracy(got: dict[str, Any]) -> str:
@@ -67,7 +74,8 @@ def training(got: dict[str, Any]) -> str:
         f"The same model in the same recurrences: ours at its best is **{ratio['wall']:.2f}** times as fast by the "
         f"clock as the naive version at its best, and {ratio['processor']:.2f} times by processor time; 3 was asked "
         f"for. To solve {100 * learned['goal']:.0f} % of validation boards, `mull train {found['recipe']}` needed "
-        f"{ours['seconds']:.0f} s of one core in its updates ({ours['updates']:,} of them); {end}."
+        f"{ours['seconds']:.0f} s of one core in its updates ({ours['updates']:,} of them); {end}. "
+        f"{_busy(got, 'training')}"
     )
     return "\n".join([*lines, "", about])
 
@@ -79,7 +87,8 @@ def processes(got: dict[str, Any]) -> str:
     return (
         f"`torchrun` with one process and with two, a thread each, {found['updates']} updates of `sudoku-4x4` in "
         f"float32: losses differ by {found['largest_difference']:.1e} of their size at most; {one:,.0f} and {two:,.0f} "
-        f"puzzles a second, so two processes have {100 * found['efficiency']:.0f} % of twice the speed."
+        f"puzzles a second, so two processes have {100 * found['efficiency']:.0f} % of twice the speed. "
+        f"{_busy(got, 'processes')}"
     )
 
 

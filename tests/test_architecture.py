@@ -42,13 +42,14 @@ ORDER = [
         "int8",
         "fit",
     ),
-    *("listing", "serve", "cli", "__main__"),
+    *("listing", "serve", "exits", "cli", "start", "__main__"),
 ]
 HEAVY = {"torch", "numba", "cpmpy", "ortools", "matplotlib", "safetensors", "onnx", "pandas", "tensorboard", "PIL"}
 HEAVY |= {"pyarrow", "ray", "rich", "cv2", "fastapi", "uvicorn", "starlette"}
 LIGHT = ["mull", "mull.problem", "mull.problems", "mull.files", "mull.hub", "mull.runtime", "mull.exact", "mull.count"]
 LIGHT += ["mull.graphs", "mull.processor", "mull.pool", "mull.solve", "mull.puzzle_files", "mull.answer_files"]
 LIGHT += ["mull.terminal", "mull.cli"]
+LIGHT += ["mull.start"]
 
 
 def module_name(path: Path) -> str:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mull
-from mull import hub
+from mull import hub, start
 from mull.cli import main
 from tiny import BOARD, OTHER, puzzle, write_tiny
 
@@ -45,6 +45,43 @@ def complaint(result: tuple[int, str, list[str]]) -> str:
     assert len(error) == 1
     assert error[0].startswith("mull: ")
     return error[0]
+
+
+EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["solve", EASY], ["solve", EASY, EASY], ["solve", "12"], ["solve", EASY, "5" + EASY[:-1]]),
+        *(["solve", "", EASY], ["solve", EASY, "--json", "--model", "none"], ["solve"], ["solve", "--help"]),
+        *(["solved", EASY], ["--version"]),
+    ],
+)
+def test_without_options_no_parser_is_needed_and_nothing_else_changes(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, parsed = ((run(arguments), *capsys.readouterr()) for run in (start.main, main))
+    summary = [
+        [line for line in error.splitlines() if " solved and verified in " not in line] for *_, error in (plain, parsed)
+    ]
+    assert plain[:2] == parsed[:2]
+    assert summary[0] == summary[1]
+
+
+@pytest.mark.parametrize(
+    "failure", [KeyboardInterrupt(), BrokenPipeError(), MemoryError(), OSError(28, "no space"), ValueError("x")]
+)
+def test_failures_without_a_parser(
+    failure: BaseException, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("mull.solve.load", fail)
+    monkeypatch.setattr("mull.exits._silence", lambda code: code)  # standard output is the test's
+    plain, parsed = ((run(["solve", EASY]), *capfd.readouterr()) for run in (start.main, main))
+    assert plain == parsed
 
 
 def test_one_puzzle(run) -> None:

@@ -90,6 +90,7 @@ def ratios(found: dict[str, Time], yardstick: list[str]) -> dict[str, dict[str, 
 def cold(sizes: Sizes) -> dict[str, Any]:
     """From process start to the printed answer."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(sizes.cores)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has its bytecode
     commands = {
         "naive": [sys.executable, str(HERE / "naive.py"), PUZZLE],
         "mull": [sys.executable, "-m", "mull", "solve", PUZZLE],

@@ -37,7 +37,7 @@ class Sizes:
     rounds: int = 7
     updates: int = 3
     batches: tuple[int, ...] = (16, 128, 512)
-    limit: float = 300.0
+    limit: float = 120.0
     """Seconds of processor time after which a training that has not learned is given up."""
     processes_updates: int = 60
 

@@ -1,6 +1,6 @@
 """`python -m mull` is the same as `mull`."""
 
-from mull.cli import main
+from mull.start import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -6,7 +6,6 @@ Exit codes: 0 everything solved and verified; 1 something was not; 2 bad input o
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,14 +15,10 @@ import typer
 import typer.core
 
 from mull.errors import UserError
+from mull.exits import complain, guarded
 
 if TYPE_CHECKING:
     from mull.problem import Problem
-
-EXTRAS = {"cpmpy": "exact", "ortools": "exact", "cv2": "photo"}
-EXTRAS |= {"pyarrow": "parquet", "ray": "ray"}
-EXTRAS |= {"fastapi": "serve", "uvicorn": "serve", "starlette": "serve"}
-"""Which extra brings a missing module; the others come with `train`."""
 
 PUZZLE = "One line of text; how problems write theirs is below."
 
@@ -37,43 +32,16 @@ app = typer.Typer(
 
 def main(args: list[str] | None = None) -> int:
     """Run the command line and return its exit code; whatever goes wrong is told in one line."""
+    return guarded(lambda: _parse(args))
+
+
+def _parse(args: list[str] | None) -> int:
     try:
-        code = app(args, prog_name="mull", standalone_mode=False)
-        sys.stdout.flush()
-        return int(code or 0)
+        return int(app(args, prog_name="mull", standalone_mode=False) or 0)
     except typer.TyperException as error:
-        return _complain(f"{error.format_message()} (see mull --help)")
-    except UserError as error:
-        return _complain(str(error))
-    except ModuleNotFoundError as error:
-        module = (error.name or "").partition(".")[0]
-        return _complain(f"this needs {module}: install mull[{EXTRAS.get(module, 'train')}]", error)
-    except (KeyboardInterrupt, typer.Abort):
+        return complain(f"{error.format_message()} (see mull --help)")
+    except typer.Abort:
         return 130
-    except BrokenPipeError:  # the reader has seen enough: `mull solve -f puzzles.txt | head -1`
-        return _silence(1)
-    except MemoryError:
-        return _complain("out of memory")
-    except OSError as error:
-        _silence(2)  # a full disk would complain again when Python flushes at exit
-        place = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{place}{error.strerror or error}", error)
-    except Exception as error:
-        return _complain(f"internal error: {type(error).__name__}: {error}", error)
-
-
-def _complain(message: str, error: Exception | None = None) -> int:
-    """One line on standard error; the whole story only with MULL_TRACEBACK=1."""
-    if error is not None and os.environ.get("MULL_TRACEBACK"):
-        raise error
-    print("mull:", " ".join(message.split()), file=sys.stderr)
-    return 2
-
-
-def _silence(code: int) -> int:
-    """Send what is still unwritten nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return code
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,6 +1,7 @@
-"""Fused Triton kernels for all recurrences of a model, on CUDA devices; the plain path is the reference.
+"""Fused kernels for all recurrences of a model: Triton's on CUDA devices, numba's for training on CPUs (`cpu.py`).
 
-Nothing here imports Triton before it is used: without it, or where a model is not supported, the plain path runs.
+The plain path is the reference. Nothing here imports Triton or numba before it is used: without them, or where a model
+is not supported, the plain path runs.
 `MULL_KERNELS=0` in the environment switches the kernels off.
 """
 
@@ -32,3 +33,18 @@ def supported(width: int, heads: int, puzzles: int, variables: int) -> bool:
     """Whether there are kernels for a model of this size."""
     few = puzzles * variables * 4 * width < 2**31  # offsets are 32 bits wide
     return width in WIDTHS and width // heads <= 128 and variables <= MAX_VARIABLES and few and puzzles > 0
+
+
+def usable_on_cpu(width: int, heads: int, values: int, state: torch.Tensor) -> bool:
+    """Whether a model of this size can be trained by the kernels for CPUs: rows of sixteen float32 numbers."""
+    return (
+        state.device.type == "cpu"
+        and state.dtype == torch.float32
+        and torch.is_grad_enabled()
+        and os.environ.get("MULL_KERNELS", "1") != "0"
+        and width % 16 == 0
+        and width // heads % 16 == 0
+        and values <= width
+        and state.numel() > 0
+        and find_spec("numba") is not None
+    )

@@ -19,6 +19,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,7 @@ from torch.nn import functional as F
 
 from mull import kernels
 from mull.errors import InvalidInput
+from mull.kernels.fold import Weights, fold_model
 from mull.models.embed import ImageEmbedder, make_embedder
 from mull.problem import Images, Problem
 
@@ -200,6 +202,12 @@ class RecurrentTransformer(nn.Module):
         if not attention and self._fused(state):
             outputs, state, watched = self._run_kernels(state, context, steps, watch_VV=watch_VV)
             return Trace(outputs, state, self.tell_given(context), watched_SLBNV=watched)
+        if not attention and watch_VV is None and self._fused_on_cpu(state):
+            try:
+                outputs, after = self._run_on_cpu(state, context, steps)
+                return Trace(outputs, after, self.tell_given(context))
+            except Exception as error:
+                self.without_kernels(error)
         logits, maps = list[Tensor](), list[Tensor]()
         for _ in range(steps):
             state, outputs, seen = self._step(state, context, attention, watch_VV)
@@ -231,6 +239,19 @@ class RecurrentTransformer(nn.Module):
         puzzles, variables, width = state_BVH.shape
         return self.kernels and kernels.usable(width, self.config.heads, puzzles, variables, state_BVH.device)
 
+    def _fused_on_cpu(self, state_BVH: Tensor) -> bool:
+        values = self.output.out_features
+        return self.kernels and kernels.usable_on_cpu(self.config.width, self.config.heads, values, state_BVH)
+
+    def _run_on_cpu(self, state_BVH: Tensor, context_BVH: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+        from mull.kernels.cpu import run
+        from mull.kernels.cpu_memory import Plan
+
+        bf16 = torch.is_autocast_enabled("cpu")
+        with torch.autocast("cpu", enabled=False):
+            plan = Plan(**self._plan(state_BVH, steps), bf16=bf16)
+            return run(plan, self._folded(), state_BVH, context_BVH if self.config.inject else None)
+
     def _run_kernels(
         self,
         state_BVH: Tensor,
@@ -240,30 +261,34 @@ class RecurrentTransformer(nn.Module):
         watch_VV: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         from mull.kernels.configs import state_type
-        from mull.kernels.fold import fold_model
         from mull.kernels.function import run
         from mull.kernels.launch import Plan
 
-        config, inject = self.config, self.norm_context is not None
-        puzzles, variables, width = state_BVH.shape
-        plan = Plan(
-            puzzles=puzzles,
-            variables=variables,
-            width=width,
-            values=self.output.out_features,
-            heads=config.heads,
-            blocks=config.blocks,
-            steps=steps,
-            feedback=config.feedback,
-            inject=inject,
-            dropout=config.dropout if self.training else 0.0,
-            dtype=torch.bfloat16,
-            state_dtype=state_type(),
-        )
+        sizes = self._plan(state_BVH, steps)
+        plan = Plan(**sizes, puzzles=len(state_BVH), dtype=torch.bfloat16, state_dtype=state_type())
         with torch.autocast(state_BVH.device.type, enabled=False):
-            feedback = None if self.feedback is None else self.feedback.weight
-            weights = fold_model(self.blocks, self.norm_out, self.output.weight, feedback, inject)
-            return run(plan, weights, state_BVH, context_BVH if inject else None, every_step, watch_VV)
+            context = context_BVH if self.config.inject else None
+            return run(plan, self._folded(), state_BVH, context, every_step, watch_VV)
+
+    def _folded(self) -> Weights:
+        feedback = None if self.feedback is None else self.feedback.weight
+        return fold_model(self.blocks, self.norm_out, self.output.weight, feedback, self.config.inject)
+
+    def _plan(self, state_BVH: Tensor, steps: int) -> dict[str, Any]:
+        """What both kinds of kernels have to know."""
+        _, variables, width = state_BVH.shape
+        config = self.config
+        return {
+            "variables": variables,
+            "width": width,
+            "values": self.output.out_features,
+            "heads": config.heads,
+            "blocks": config.blocks,
+            "steps": steps,
+            "feedback": config.feedback,
+            "inject": config.inject,
+            "dropout": config.dropout if self.training else 0.0,
+        }
 
     def compile_step(self) -> None:
         """Compile one recurrence, not the unrolled loop: seconds instead of minutes; and an embedder of images."""

@@ -94,7 +94,7 @@ class Training:
     bf16: bool = True
     """Autocast to bfloat16, on GPUs; on CPUs that have products of it too, unless there are losses on constraints."""
     kernels: bool = True
-    """Fused kernels where they can run (see `mull.kernels`): on GPUs, in bfloat16."""
+    """Fused kernels where they can run (see `mull.kernels`): GPUs in bfloat16; CPUs without a loss on attention."""
     validate_every: int = 500
     """Updates between validations."""
     validate_steps: int = 64
