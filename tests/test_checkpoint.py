@@ -48,6 +48,16 @@ def test_any_altered_byte_or_cut_is_noticed(saved: Path, data: st.DataObject) ->
         assert metadata == {"step": 7} and tensors["x"].sum() == 66
 
 
+def test_altered_metadata_is_noticed(saved: Path) -> None:
+    content = saved.read_bytes()
+    for was, now in ((b"7}", b"8}"), (b"step", b"stop"), (b": 7}", b"; 7}")):
+        broken = saved.with_name("broken.safetensors")
+        assert content.count(was) == 1
+        broken.write_bytes(content.replace(was, now))
+        with pytest.raises(CorruptFile, match="checksum"):
+            checkpoint.load(broken)
+
+
 def test_missing_and_foreign_files(tmp_path: Path) -> None:
     with pytest.raises(CorruptFile, match="cannot read"):
         checkpoint.load(tmp_path / "none.safetensors")

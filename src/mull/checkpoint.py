@@ -20,9 +20,10 @@ from mull.problem import Problem
 
 
 def save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
-    """Write tensors and JSON metadata, with a checksum over the tensors, or nothing at all."""
+    """Write tensors and JSON metadata, with a checksum over both, or nothing at all."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"mull": json.dumps(metadata), "sha256": _digest(tensors)}
+    text = json.dumps(metadata)
+    header = {"mull": text, "sha256": _digest(tensors, text)}
     with atomic_path(path) as temporary:
         try:
             save_file(tensors, temporary, metadata=header)
@@ -38,7 +39,7 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, OSError, ValueError) as error:
         raise CorruptFile(f"cannot read {path}: {_one_line(error)}") from error
-    if "mull" not in header or header.get("sha256") != _digest(tensors):
+    if "mull" not in header or header.get("sha256") != _digest(tensors, header["mull"]):
         raise CorruptFile(f"cannot use {path}: its content does not match its checksum")
     return tensors, json.loads(header["mull"])
 
@@ -64,9 +65,9 @@ def model_from_weights(problem: Problem, config: dict[str, Any], content: bytes)
     return model.eval()
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
-    """A checksum over names, shapes, types and content."""
-    digest = hashlib.sha256()
+def _digest(tensors: dict[str, Tensor], metadata: str) -> str:
+    """A checksum over the metadata, and over names, shapes, types and content of the tensors."""
+    digest = hashlib.sha256(metadata.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
