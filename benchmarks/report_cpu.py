@@ -19,20 +19,24 @@ def speed(got: dict[str, Any]) -> str:
     lines.append(f"| {what} | 5 | **{cold['ratio']['wall']:.2f}** | {cold['ratio']['processor']:.2f} |")
     for precision, (single, fixed, leaving) in ASKED.items():
         rows = {
-            "one puzzle, warm, T=64": (solving["latency"], single),
+            "one puzzle, warm, T=64, one thread": (solving["latency"], single),
             "boards at T=64": (solving["fixed_steps"], fixed),
             f"{early['puzzles']:,} puzzles, 64 recurrences at most": (early, leaving),
         }
         for what, (part, asked) in rows.items():
             ratio = part["ratio"][precision]
             lines.append(f"| {what}, {precision} | {asked} | **{ratio['wall']:.2f}** | {ratio['processor']:.2f} |")
+    alone = {name: 1000 * row["wall"] for name, row in solving["latency"]["seconds"].items()}
+    naive = ", ".join(f"{name.partition(', ')[2]} {taken:.0f} ms" for name, taken in alone.items() if "naive" in name)
     about = (
         "Times faster than the naive version, which always takes 64 recurrences; the best of several rounds that took "
         f"turns, {cores} ({got['provenance']['hardware']}, {products} 8-bit dot products; puzzles of "
         f"`{solving['data']}`). With "
         f"early exit, puzzles took {early['mean_steps']['fp32']:.1f} recurrences on average, in int8 "
         f"{early['mean_steps']['int8']:.1f}; {100 * early['verified']['fp32']:.2f} and "
-        f"{100 * early['verified']['int8']:.2f} % of the answers were verified. {_busy(got, 'solving')}"
+        f"{100 * early['verified']['int8']:.2f} % of the answers were verified. One puzzle, warm: "
+        f"naive with {naive}; ours, one thread, {alone['fp32']:.0f} ms, in int8 {alone['int8']:.0f} ms. "
+        f"{_busy(got, 'solving')}"
     )
     return "\n".join([*lines, "", about])
 

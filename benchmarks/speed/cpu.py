@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,11 +53,11 @@ class Sizes:
     """How much to measure."""
 
     rounds: int = 7
-    boards: int = 32
+    boards: int = 128
     """For a fixed number of recurrences."""
     puzzles: int = 1_000
     """With early exit."""
-    naive_batches: tuple[int, ...] = (8, 32)
+    naive_batches: tuple[int, ...] = (8, 32, 128)
     cores: int = 1
     """Threads that anything may use."""
 
@@ -126,16 +126,18 @@ def naive_task(model: naive.Naive, inputs: torch.Tensor, threads: int, batch: in
 
 
 def latency(sizes: Sizes, batch: NumpyBatch) -> dict[str, Any]:
-    """One puzzle, warm, a fixed number of recurrences."""
+    """One puzzle, warm, a fixed number of recurrences: one thread against one; more of them share badly and waver."""
     model, _ = naive.shipped("sudoku")
     inputs = torch.from_numpy(batch.inputs[:1]).long()
-    plain = {f"naive, {n} threads": naive_task(model, inputs, n, 1) for n in sizes.threads}
-    tasks: dict[str, Callable[[], object]] = dict(plain)
+    tasks: dict[str, Callable[[], object]] = {
+        f"naive, {n} threads": naive_task(model, inputs, n, 1) for n in sizes.threads
+    }
     for precision in PRECISIONS:
-        runtime = runtime_of(precision, sizes)
+        runtime = runtime_of(precision, replace(sizes, cores=1))
         tasks[precision] = partial(predict, runtime, batch.inputs[:1], [STEPS], 1)
     found = race(tasks, 3 * sizes.rounds)
-    return {"seconds": times(found), "ratio": ratios(found, list(plain))}
+    alone = {name: t for name, t in found.items() if name in ("naive, 1 threads", *PRECISIONS)}
+    return {"seconds": times(found), "ratio": ratios(alone, ["naive, 1 threads"])}
 
 
 def throughput(sizes: Sizes, batch: NumpyBatch) -> dict[str, Any]:

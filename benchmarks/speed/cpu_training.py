@@ -20,6 +20,7 @@ import torch
 from rounds import race
 
 from mull.models.recurrent_transformer import ModelConfig
+from mull.processor import has_bf16_products
 from mull.recipes import get_recipe
 from mull.recipes.recipe import Recipe
 from mull.train import validate
@@ -37,12 +38,13 @@ class Sizes:
     rounds: int = 7
     updates: int = 3
     batches: tuple[int, ...] = (16, 128, 512)
+    our_batches: tuple[int, ...] = (128, 512)
     limit: float = 120.0
     """Seconds of processor time after which a training that has not learned is given up."""
     processes_updates: int = 60
 
 
-QUICK = Sizes(rounds=1, updates=1, batches=(8,), limit=0.0, processes_updates=2)
+QUICK = Sizes(rounds=1, updates=1, batches=(8,), our_batches=(8,), limit=0.0, processes_updates=2)
 
 
 class NaiveTraining:
@@ -64,13 +66,15 @@ class NaiveTraining:
 
 def updates(recipe: Recipe, sizes: Sizes, cores: int) -> dict[str, Any]:
     """Puzzles trained a second: the same model, the same recurrences; ours also augments and averages weights."""
-    ours = Trainer(recipe, recipe.train.load(recipe.seed, recipe.problem), CPU)
-    exact = Trainer(replace(recipe, training=replace(recipe.training, bf16=False)), recipe.train.load(recipe.seed), CPU)
     made: dict[str, tuple[Callable[[], None], int]] = {}
+    data, usual = recipe.train.load(recipe.seed, recipe.problem), recipe.training
     for batch in sizes.batches:
         training = NaiveTraining(recipe, recipe.model, batch, recipe.training.learning_rate)
         made[f"naive, batch {batch}"] = training.update, batch
-    made |= {"ours": (ours.update, recipe.training.batch), "ours, float32": (exact.update, recipe.training.batch)}
+    for batch in sizes.our_batches:
+        for kind, bf16 in (("", usual.bf16), (", float32", False)):
+            ours = Trainer(replace(recipe, training=replace(usual, batch=batch, bf16=bf16)), data, CPU)
+            made[f"ours, batch {batch}{kind}"] = ours.update, batch
     tasks: dict[str, Callable[[], object]] = {}
     for threads in sorted({1, cores}):
         for name, (update, _) in made.items():
@@ -85,7 +89,7 @@ def updates(recipe: Recipe, sizes: Sizes, cores: int) -> dict[str, Any]:
         for key in ("wall", "processor")
     }
     return {
-        "bf16": ours.bf16,
+        "bf16": usual.bf16 and has_bf16_products(),
         "puzzles_per_s": rates,
         "ratio": {key: row["ours"] / row["naive"] for key, row in best.items()},
     }
