@@ -60,13 +60,21 @@ def test_the_script_on_hints_runs(root: Path, tmp_path: Path) -> None:
     assert set(row["ways"]) == {"no hints", "most likely values", "where it is sure", "solution"}
 
 
+def run_cpu_speed(root: Path, out: Path, parts: str) -> Any:
+    command = [sys.executable, "benchmarks/speed/cpu.py", "--quick", "--out", str(out), "--parts", parts]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    return json.loads(out.read_text())
+
+
 def test_the_cpu_speed_script_runs(root: Path, tmp_path: Path, external_data: Path) -> None:
-    out = tmp_path / "speed.json"
-    command = [sys.executable, "benchmarks/speed/cpu.py", "--quick", "--out", str(out)]
-    for parts in ("solving", "generators,training"):  # the tests of training have two processes
-        subprocess.run([*command, "--parts", parts], cwd=root, check=True, capture_output=True)
-    found = json.loads(out.read_text())
+    found = run_cpu_speed(root, tmp_path / "speed.json", "solving")
     assert found["solving"]["cold"]["ratio"]["wall"] > 1
+    assert found["solving"]["latency"]["ratio"].keys() == {"fp32", "int8"}
+
+
+@pytest.mark.slow
+def test_the_cpu_speed_script_trains(root: Path, tmp_path: Path, external_data: Path) -> None:
+    found = run_cpu_speed(root, tmp_path / "speed.json", "generators,training")  # other tests have two processes
     assert all(rate > 0 for rate in found["generators"].values())
     assert found["training"]["updates"]["ratio"]["processor"] > 0
 

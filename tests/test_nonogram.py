@@ -343,6 +343,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 def test_a_short_training_learns(one_thread: None) -> None:
     problem = Nonogram(4)
     training = Training(updates=150, batch=32, recurrences=3, learning_rate=5e-3, warmup=10, ema=0.95)

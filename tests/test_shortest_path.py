@@ -319,6 +319,7 @@ def test_the_parts_of_sp4_share_no_class(external_data: Path) -> None:
 # --- training
 
 
+@pytest.mark.slow
 def test_a_short_training_learns() -> None:
     import torch
 
