@@ -35,6 +35,15 @@ def external_data() -> Path:
     return folder
 
 
+@pytest.fixture
+def photographs(external_data: Path) -> Path:
+    """The folder of labelled photographs, which nobody can download; skips the test where there is none."""
+    folder = external_data / "photos"
+    if not folder.is_dir():
+        pytest.skip("MULL_DATA has no photographs")
+    return folder
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests marked gpu where there is no CUDA device."""
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]

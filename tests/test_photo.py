@@ -231,15 +231,12 @@ def test_training_writes_what_onnxruntime_reads(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name", ["image1003.jpg", "image1024.jpg", "image209.jpg", "image73.jpg"])
-def test_real_photographs(name: str, external_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = external_data / "photos"
-    if not (folder / name).is_file():
-        pytest.skip("MULL_DATA has no photographs")
+def test_real_photographs(name: str, photographs: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(root / "benchmarks"))
     import photos
 
-    rows = {row["file"]: row for row in photos.labels(folder)}
-    got = photos.measure(folder, rows[name])
+    rows = {row["file"]: row for row in photos.labels(photographs)}
+    got = photos.measure(photographs, rows[name])
     assert got["part"] == "development" and set(photos.DEVELOPMENT) == set(sorted(rows)[::4])
     assert got["found"] and got["cells_wrong"] == got["digits_wrong"] == 0, got
     assert photos.summary([got])["right"] == 1

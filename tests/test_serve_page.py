@@ -301,11 +301,9 @@ def test_a_photograph_is_read_and_mended(visit: Visits) -> None:
     assert texts(page) == SOLUTION
 
 
-def test_a_photograph_from_a_camera(visit: Visits, external_data: Path) -> None:
+def test_a_photograph_from_a_camera(visit: Visits, photographs: Path) -> None:
     pytest.importorskip("cv2")
-    name, folder = "image1024.jpg", external_data / "photos"
-    if not (folder / name).is_file():
-        pytest.skip("MULL_DATA has no photographs")
+    name, folder = "image1024.jpg", photographs
     with (folder / "labels.csv").open(newline="") as file:
         (puzzle,) = (row["puzzle"].replace("0", ".") for row in csv.DictReader(file) if row["file"] == name)
     page = visit("sudoku")
