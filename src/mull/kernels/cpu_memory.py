@@ -13,11 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mull.kernels.fold import BlockWeights
+from mull.kernels.fold import FIELDS, MATRICES, BlockWeights
 
-FIELDS = 9  # of BlockWeights
-MATRICES = {"qkv_w": (3, 1), "mix_w": (1, 1), "expand_w": (4, 1), "contract_w": (1, 4)}
-"""The sides of a block's matrices, in widths."""
 Array = NDArray[Any]
 
 

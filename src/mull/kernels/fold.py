@@ -34,6 +34,11 @@ class BlockWeights:
         return (getattr(self, field.name) for field in fields(self))
 
 
+FIELDS = len(fields(BlockWeights))
+MATRICES = {"qkv_w": (3, 1), "mix_w": (1, 1), "expand_w": (4, 1), "contract_w": (1, 4)}
+"""The sides of a block's matrices, in widths."""
+
+
 @dataclass(frozen=True)
 class Weights:
     """All weights of a recurrence."""

@@ -13,14 +13,13 @@ import torch
 from torch import Tensor
 
 from mull.kernels import launch
-from mull.kernels.fold import BlockWeights, Weights
+from mull.kernels.fold import FIELDS, MATRICES, BlockWeights, Weights
 from mull.kernels.launch import Operands, Plan, Product
 
 OPERAND_BYTES = 2 << 30
 """Memory that the operands of the matrices' gradients may take, at least those of one recurrence."""
 QKV_BYTES = 16 << 30
 """Memory that queries, keys and values of all recurrences may take; the backward pass makes them again beyond it."""
-FIELDS = 9  # of BlockWeights
 
 
 def run(
@@ -182,9 +181,8 @@ class _MatrixGradients:
             for _ in range(plan.blocks)
         ]
         rows = self.group * plan.tokens
-        sizes = {"qkv_w": (3, 1), "mix_w": (1, 1), "expand_w": (4, 1), "contract_w": (1, 4)}
         self.products = [
-            {name: Product(plan, left * width, right * width, rows, device) for name, (left, right) in sizes.items()}
+            {name: Product(plan, left * width, right * width, rows, device) for name, (left, right) in MATRICES.items()}
             for _ in range(plan.blocks)
         ]
 
