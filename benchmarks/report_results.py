@@ -52,7 +52,8 @@ def cells(target: Target, names: tuple[str, ...], must: float | None) -> list[st
         return [f"`{name}`", asked, "", "", "", told, "", "", ""]
     shown = [accuracy(target, row, steps) for steps in (*SHOWN, row["T"])]
     numbers = ["" if share is None else f"{share:.2f}" for share in shown]
-    minutes = f"{row['seconds'] / 60:.1f} ({row['trained']['hardware']})"
+    beside = f", {row['beside']} at a time" if row.get("beside", 1) > 1 else ""
+    minutes = f"{row['seconds'] / 60:.1f} ({row['trained']['hardware']}{beside})"
     knowledge = ", ".join(knows(row["recipe"])) or "none"
     numbers[-1] = f"**{numbers[-1]}** (T={row['T']})"
     return [f"`{name}`", asked, *numbers, verdict(shown[-1], must), f"{row['parameters']:,}", minutes, knowledge]
@@ -62,6 +63,7 @@ def knows(recipe: Found) -> list[str]:
     """What a training knew beyond its puzzles and their labels."""
     augment, loss = recipe["training"]["augment"], recipe["loss"]
     symmetries = {"none": [], "geometric": ["cells moved"], "all": ["all symmetries"]}[augment]
+    symmetries += ["images distorted"] if recipe["training"].get("distort") else []
     return symmetries + [f"{name} loss" for name in ("cardinality", "attention") if loss[name]]
 
 

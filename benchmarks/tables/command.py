@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,8 @@ class Options:
     settings: tuple[str, ...] = ()
     variant: str | None = None
     """The name of what is tried, without a look at test data."""
+    beside: int = 1
+    """Trainings that share the device, this one included: their minutes are longer than they need alone."""
 
 
 def run(row: Row, options: Options, minutes: float | None) -> None:
@@ -54,16 +58,27 @@ def run(row: Row, options: Options, minutes: float | None) -> None:
         found = measure(row, recipe, folder, options.device, options.quick, test=not options.variant)
     else:
         found = progress(recipe, folder)
-    keep_row(options, group, name, {"settings": [*row.settings, *options.settings], **found})
+    shared = {"beside": options.beside} if options.beside > 1 else {}
+    keep_row(options, group, name, {"settings": [*row.settings, *options.settings], **shared, **found})
     told = f"T={found['T']} {found['valid']['right']}" if "T" in found else f"at update {found['step']}, to be resumed"
     print(f"{name}: {told}, best {found['best']:.4f}, {found['seconds']:.0f} s", flush=True)
 
 
 def keep_row(options: Options, group: str, name: str, row: dict[str, Any]) -> None:
     """Put a row into the table's file; others may have been written since."""
-    content = read(options.out)
-    content[group][name] = row
-    write(options.out, {**content, "provenance": provenance(str(options.device))})
+    with locked(options.out):
+        content = read(options.out)
+        content[group][name] = row
+        write(options.out, {**content, "provenance": provenance(str(options.device))})
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """No other process that asks for the same changes a file meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def elsewhere(name: str, recipe: Recipe, out: Path) -> dict[str, Any] | None:
@@ -87,6 +102,7 @@ def main(rows: Sequence[Row], table: str, about: str, argv: Sequence[str] | None
     parser.add_argument("--prepare", action="store_true", help="only fetch or generate the data, which may need numba")
     parser.add_argument("--set", dest="settings", action="append", default=[], help="key=value, with --try")
     parser.add_argument("--try", dest="variant", help="a name for these settings: validated, never tested")
+    parser.add_argument("--beside", type=int, default=1, help="trainings that share the device, for the record")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs/tables"))
     parser.add_argument("--out", type=Path, default=RESULTS / f"{table}.json")
@@ -110,6 +126,7 @@ def main(rows: Sequence[Row], table: str, about: str, argv: Sequence[str] | None
         minutes=arguments.minutes,
         settings=tuple(arguments.settings),
         variant=arguments.variant,
+        beside=arguments.beside,
     )
     began = time.monotonic()
     for name in names:

@@ -133,6 +133,7 @@ def _card(recipe: Recipe, model: nn.Module, name: str, about: dict[str, Any]) ->
         "updates": about["step"],
         "seconds": about["seconds"],
         "augment": recipe.training.augment,
+        "distort": recipe.training.distort,
         "valid_board": about["valid_board"],
         **about["provenance"],
     }

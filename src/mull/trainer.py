@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,13 +19,14 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from mull.data.augment import Augment
+from mull.data.distort import distort
 from mull.data.streams import stream
 from mull.errors import InvalidInput
 from mull.losses import total_loss
 from mull.losses.attention import adjacency
 from mull.models.recurrent_transformer import RecurrentTransformer, Trace
 from mull.optimisers import optimisers
-from mull.problem import Batch, NumpyBatch, with_bounds
+from mull.problem import Batch, Images, NumpyBatch, with_bounds
 from mull.processor import has_bf16_products
 from mull.recipes.recipe import Recipe, Training
 
@@ -124,6 +126,8 @@ class Trainer:
             data = with_bounds(recipe.problem, data)
         self.data: Batch[Tensor] = data.map(lambda array: torch.from_numpy(array).to(device))
         self.watch_VV = adjacency(recipe.problem, device) if recipe.loss.attention else None
+        if training.distort and not isinstance(recipe.problem.input_kind(), Images):
+            raise InvalidInput(f"distort is for images, and {recipe.problem.name} has none")
         self.augment = None
         if training.augment != "none":
             geometric = training.augment == "geometric"
@@ -181,6 +185,8 @@ class Trainer:
         batch = self.data[self._rows(size)]
         if self.augment is not None:
             batch = self.augment(batch, self.draws)
+        if self.recipe.training.distort:
+            batch = replace(batch, inputs=distort(batch.inputs, self.recipe.training.distort, self.draws))
         if self.slots is None:
             return batch[mine], None
         chance = torch.rand(size, generator=self.draws, device=self.device)

@@ -77,6 +77,8 @@ class Training:
     """Decay of the averaged weights that are validated and kept; warmed up, since a slow average ruins short runs."""
     augment: str = "none"
     """Symmetries drawn for every instance: `none`, `geometric` (moving variables) or `all` (relabelling values too)."""
+    distort: float = 0.0
+    """How much images are turned, scaled, sheared and shifted for every batch (see `mull.data.distort`); 1 is usual."""
     labelled_share: float | None = None
     """Share of a batch that is drawn from the labelled rows (see `Data.labelled_rows`); None: all rows alike."""
     constraint_start: int = 0
@@ -112,6 +114,8 @@ class Training:
         for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} is at least 1, not {getattr(self, name)}")
+        if self.distort < 0:
+            raise InvalidInput(f"distort is 0 or more, not {self.distort}")
         for name in ("carry", "ema", "reset_solved", "reset_unsolved", "labelled_share"):
             if not 0 <= (getattr(self, name) or 0.0) <= 1:
                 raise InvalidInput(f"{name} is between 0 and 1, not {getattr(self, name)}")
