@@ -17,10 +17,10 @@ from tables.command import main as run
 from tables.rows import Row
 
 NINE, SATNET = "sudoku-rrn-9k.paper", "sudoku-satnet.paper"
-EIGHT = ("train.count=8000", "updates=6000", "validate_every=250")
+EIGHT = ("train.count=8000", "updates=4000", "validate_every=250")
 SIZES = ((1, 16), (1, 32), (2, 16), (2, 32), (4, 16), (64, 1))
 """Blocks and recurrences of six models. The paper names L1R32 and L64R1 in its text; the others are our guess."""
-HEADS = ("width=120", "updates=8000", "validate_every=250")
+HEADS = ("width=120", "updates=4000", "validate_every=250")
 """A width that 1, 2, 3 and 4 heads can share."""
 VANILLA = ("blocks=32", "recurrences=1", "validate_steps=1", "last_step_only=true")
 LAST = ("last_step_only=true",)
@@ -36,7 +36,7 @@ def lr(blocks: int, recurrences: int) -> Row:
 ROWS = [
     *(lr(blocks, recurrences) for blocks, recurrences in SIZES),
     *(Row(f"H{heads}", SATNET, (*HEADS, f"heads={heads}"), extra=maps) for heads in (1, 2, 3, 4)),
-    Row("no-positions", SATNET, ("positions=false", "updates=5000", "validate_every=500")),
+    Row("no-positions", SATNET, ("positions=false", "updates=4000")),
     Row("satnet-vanilla", SATNET, VANILLA),
     Row("satnet-last", SATNET, LAST),
     Row(SATNET, SATNET),
