@@ -18,7 +18,9 @@ from torch import nn
 
 from mull import checkpoint
 from mull.data import sets
-from mull.errors import InvalidInput
+from mull.errors import InvalidInput, UserError
+from mull.losses import total_loss
+from mull.models.recurrent_transformer import Trace
 from mull.optimisers import Muon, decay_groups, orthogonal
 from mull.problem import Batch
 from mull.recipes import Data, Recipe, Training, get_recipe
@@ -200,7 +202,8 @@ def test_muon_takes_matrices_together_and_moves_them_as_if_alone() -> None:
     rng, lr = torch.Generator().manual_seed(0), torch.tensor(0.1)
     shapes = [(48, 16), (16, 16), (64, 16), (16, 64)] * 2
     together, alone = ([nn.Parameter(torch.zeros(shape)) for shape in shapes] for _ in range(2))
-    whole, each = Muon(together, lr, 0.01), [Muon([matrix], lr, 0.01) for matrix in alone]
+    right = torch.zeros(())
+    whole, each = Muon(together, lr, right, 0.01), [Muon([matrix], lr, right, 0.01) for matrix in alone]
     for _ in range(3):
         for one, other in zip(together, alone, strict=True):
             one.grad = other.grad = torch.randn(one.shape, generator=rng)
@@ -211,6 +214,49 @@ def test_muon_takes_matrices_together_and_moves_them_as_if_alone() -> None:
     assert min(rows) > 0.1  # each step is 0.02 for a weight on average
     for one, other in zip(together, alone, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0.02 * one.abs().max().item())
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_gradient_that_is_not_finite_changes_nothing(optimiser: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = small_recipe(optimiser=optimiser, carry=0.5, ema=0.0)
+    trainer = Trainer(recipe, recipe.train.load(0), torch.device("cpu"))
+    trainer.update()
+    plain = trainer.read_metrics()
+    before = {name: tensor.clone() for name, tensor in trainer.tensors().items()}
+
+    def spoilt(*arguments: object) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        loss, terms = total_loss(*arguments)  # type: ignore[arg-type]
+        return loss * float("nan"), terms
+
+    monkeypatch.setattr("mull.trainer.total_loss", spoilt)
+    trainer.update()
+    after = trainer.tensors()
+    for name in before:
+        if name.startswith(("model.", "optimiser.", "ema.")):
+            assert torch.equal(before[name], after[name]), name
+    monkeypatch.undo()
+    trainer.update()
+    found = trainer.read_metrics()
+    assert found["broken_updates"] == 1 and np.isfinite(found["loss"]) and "broken_updates" not in plain
+    assert not torch.equal(before["model.output.weight"], trainer.model.output.weight)
+
+
+def test_a_training_that_broke_down_stops_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mull.trainer.total_loss", lambda trace, *rest: (trace.logits_SLBVD.sum() * float("inf"), {}))
+    with pytest.raises(UserError, match="learning_rate"):
+        train(small_recipe(), tmp_path, "cpu")
+
+
+def test_a_slot_whose_state_is_not_finite_takes_a_new_puzzle() -> None:
+    recipe = small_recipe(carry=1.0, reset_solved=0.0, reset_unsolved=0.0)
+    trainer = Trainer(recipe, recipe.train.load(0), torch.device("cpu"))
+    trainer.update()
+    assert trainer.slots is not None
+    state = trainer.slots.state_BVH.clone()
+    state[3, 0, 0] = float("nan")
+    trace = Trace(torch.zeros(1, 1, *state.shape[:2], 4), state)
+    trainer.slots.keep(trace, torch.zeros(len(state), dtype=torch.bool))
+    assert trainer.slots.reset_B.nonzero().flatten().tolist() == [3]
 
 
 def test_newton_and_schulz_in_bfloat16_are_close_to_float64() -> None:

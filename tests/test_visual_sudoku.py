@@ -125,6 +125,18 @@ def test_no_label_of_a_given_reaches_the_loss(augment: str, carry: float) -> Non
     assert not all(torch.equal(ours, theirs) for ours, theirs in zip(*grounded, strict=True))
 
 
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_the_network_that_reads_images_has_a_rate_of_its_own(optimiser: str) -> None:
+    recipe = small_recipe(optimiser=optimiser, image_rate=0.0, weight_decay=0.1)
+    trainer = Trainer(recipe, recipe.train.load(0), torch.device("cpu"))
+    before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    trainer.update()
+    same = {name for name, tensor in trainer.model.state_dict().items() if torch.equal(tensor, before[name])}
+    embedding = {name for name in before if name.startswith("embed.")}
+    assert embedding and embedding <= same
+    assert not {"positions", "output.weight", "blocks.0.qkv.weight"} & same
+
+
 def test_digits_keep_their_names() -> None:
     assert VisualSudoku().symmetries().value_tokens is None
     recipe = small_recipe(augment="all")

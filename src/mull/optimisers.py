@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mull.models.embed import ImageEmbedder
 from mull.recipes.recipe import Training
 
 
@@ -22,16 +23,35 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
-def optimisers(model: nn.Module, training: Training, lr: Tensor, graphed: bool) -> list[torch.optim.Optimizer]:
-    """One for each part of the model that has its own rule; `graphed` if their steps are captured in a CUDA graph."""
+class Rates:
+    """Learning rates as tensors: that of the whole model, and that of the network that reads images."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.all, self.images = torch.zeros((), device=device), torch.zeros((), device=device)
+
+    def fill(self, rate: float, training: Training) -> None:
+        """Set both for the next step."""
+        self.all.fill_(rate)
+        self.images.fill_(rate * training.image_rate)
+
+
+def optimisers(
+    model: nn.Module, training: Training, rates: Rates, broken: Tensor, graphed: bool
+) -> list[torch.optim.Optimizer]:
+    """One for each part of the model that has its own rule; `graphed` if their steps are captured in a CUDA graph.
+
+    Where `broken` is 1, a gradient is not finite, and steps change nothing.
+    """
     groups = decay_groups(model, training.weight_decay)
     found: list[torch.optim.Optimizer] = []
     if training.optimiser == "muon":
         inner = {id(p) for name, p in model.named_parameters() if name.startswith("blocks.") and p.dim() == 2}
         matrices = [p for p in groups[0]["params"] if id(p) in inner]
         groups[0]["params"] = [p for p in groups[0]["params"] if id(p) not in inner]
-        found.append(Muon(matrices, lr, training.weight_decay))
-    adam = torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), fused=True, capturable=graphed)
+        found.append(Muon(matrices, rates.all, broken, training.weight_decay))
+    groups = by_rate(groups, model, rates)
+    adam = torch.optim.AdamW(groups, lr=rates.all, betas=(0.9, 0.95), fused=True, capturable=graphed)
+    adam.found_inf = broken  # type: ignore[attr-defined]  # as torch's own scaler of gradients does it
     for group in adam.param_groups:
         for parameter in group["params"]:
             adam.state[parameter] = {
@@ -42,6 +62,17 @@ def optimisers(model: nn.Module, training: Training, lr: Tensor, graphed: bool) 
     return [*found, adam]
 
 
+def by_rate(groups: list[dict[str, Any]], model: nn.Module, rates: Rates) -> list[dict[str, Any]]:
+    """The groups, with the network that reads images, if there is one, in groups of its own."""
+    reading = {id(p) for m in model.modules() if isinstance(m, ImageEmbedder) for p in m.parameters()}
+    found = []
+    for group in groups:
+        for apart, rate in ((False, rates.all), (True, rates.images)):
+            members = [p for p in group["params"] if (id(p) in reading) == apart]
+            found += [{**group, "params": members, "lr": rate}] if members else []
+    return found
+
+
 class Muon(torch.optim.Optimizer):
     """Steps along the momentum with all its singular values set to about 1 (Jordan et al., 2024).
 
@@ -50,9 +81,12 @@ class Muon(torch.optim.Optimizer):
     as those.
     """
 
-    def __init__(self, matrices: list[nn.Parameter], lr: Tensor, weight_decay: float, momentum: float = 0.95) -> None:
-        """For matrices of linear layers, (out, in)."""
+    def __init__(
+        self, matrices: list[nn.Parameter], lr: Tensor, broken: Tensor, weight_decay: float, momentum: float = 0.95
+    ) -> None:
+        """For matrices of linear layers, (out, in); no step where `broken` is 1."""
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        self.broken = broken
         for matrix in matrices:
             self.state[matrix] = {"momentum": torch.zeros_like(matrix)}
 
@@ -60,12 +94,14 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """One step for all matrices that have a gradient."""
         for group in self.param_groups:
-            lr, fade = group["lr"], group["momentum"]
+            whole, fade = self.broken == 0, group["momentum"]
+            lr = group["lr"] * whole
             matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
             if not matrices:
                 continue
-            gradients = [matrix.grad for matrix in matrices]
             averages = [self.state[matrix]["momentum"] for matrix in matrices]
+            pairs = zip(matrices, averages, strict=True)
+            gradients = [torch.where(whole, matrix.grad, average) for matrix, average in pairs]
             torch._foreach_lerp_(averages, gradients, 1 - fade)
             moves = _moves(list(torch._foreach_lerp(gradients, averages, fade)))
             torch._foreach_mul_(moves, lr)

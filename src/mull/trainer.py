@@ -21,11 +21,11 @@ from torch.nn.parallel import DistributedDataParallel
 from mull.data.augment import Augment
 from mull.data.distort import distort
 from mull.data.streams import stream
-from mull.errors import InvalidInput
+from mull.errors import InvalidInput, UserError
 from mull.losses import total_loss
 from mull.losses.attention import adjacency
 from mull.models.recurrent_transformer import RecurrentTransformer, Trace
-from mull.optimisers import optimisers
+from mull.optimisers import Rates, optimisers
 from mull.problem import Batch, Images, NumpyBatch, with_bounds
 from mull.processor import has_bf16_products
 from mull.recipes.recipe import Recipe, Training
@@ -95,7 +95,8 @@ class Slots:
         """Remember where each slot stopped, and how likely it is to be reset."""
         self.state_BVH.copy_(trace.state_BVH.detach())
         chance = torch.where(solved_B, self.training.reset_solved, self.training.reset_unsolved)
-        self.reset_B.copy_(torch.where(self.carrying_B, chance, 1.0))
+        lasting_B = self.carrying_B & self.state_BVH.isfinite().all(-1).all(-1)
+        self.reset_B.copy_(torch.where(lasting_B, chance, 1.0))
 
 
 class Trainer:
@@ -120,8 +121,9 @@ class Trainer:
             self.module = DistributedDataParallel(self.model)
         # Numbers that change from update to update are tensors, since a captured graph reads them anew each time.
         numbers = [torch.zeros((), device=device) for _ in range(4)]
-        self.lr, self.ema_weight, self.constraints, self.attentive = numbers
-        self.optimisers = optimisers(self.model, training, self.lr, self.graphed)
+        self.broken, self.ema_weight, self.constraints, self.attentive = numbers
+        self.rates = Rates(device)
+        self.optimisers = optimisers(self.model, training, self.rates, self.broken, self.graphed)
         if recipe.loss.needs_bounds:
             data = with_bounds(recipe.problem, data)
         self.data: Batch[Tensor] = data.map(lambda array: torch.from_numpy(array).to(device))
@@ -139,15 +141,18 @@ class Trainer:
         torch.manual_seed(_torch_seed(recipe.seed, "dropout", rank))
         self.slots = self._slots() if training.carry else None
         self.terms = recipe.loss.terms if len(recipe.loss.terms) > 1 else []
-        # loss, solved boards (as a share of those with labels), updates; then the terms of the loss, if it has several
-        self.sums = torch.zeros(3 + len(self.terms), device=device)
+        # loss, solved boards (as a share of those with labels), updates; then the terms of the loss, if it has several;
+        # broken updates count in the last place alone
+        self.sums = torch.zeros(4 + len(self.terms), device=device)
+        self.lost = torch.zeros_like(self.sums)
+        self.lost[-1] = 1
         self.step = 0
         self._run: Callable[[], None] | None = None
 
     def update(self) -> None:
         """One optimiser step."""
         training = self.recipe.training
-        self.lr.fill_(schedule(self.step, training))
+        self.rates.fill(schedule(self.step, training), training)
         self.ema_weight.fill_(1 - min(training.ema, (1 + self.step) / (10 + self.step)))
         self.constraints.fill_(constraint_scale(self.step, training))
         self.attentive.fill_(float(self.step >= training.attention_start))
@@ -165,7 +170,8 @@ class Trainer:
         loss, terms = total_loss(trace, batch, self.recipe.problem, self.recipe.loss, *scales)
         self.model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
+        self.broken.copy_(~norm.isfinite())
         for optimiser in self.optimisers:
             optimiser.step()
         with torch.no_grad():
@@ -176,7 +182,8 @@ class Trainer:
             if self.slots is not None:
                 self.slots.keep(trace, solved_B)
             share = solved_B.sum() / told_B.sum().clamp(min=1)
-            self.sums += torch.stack([loss, share, torch.ones_like(loss), *(terms[name] for name in self.terms)])
+            found = [loss, share, torch.ones_like(loss), *(terms[name] for name in self.terms), torch.zeros_like(loss)]
+            self.sums += torch.where(self.broken == 0, torch.stack(found), self.lost)
 
     def _draw(self) -> tuple[Batch[Tensor], tuple[Tensor, Tensor] | None]:
         """A batch for this process: its share of one that all processes draw alike."""
@@ -237,10 +244,16 @@ class Trainer:
         """Mean loss, its terms if it has several, and share of solved boards since the last call, of all processes."""
         if self.world > 1:
             dist.all_reduce(self.sums)
-        loss, solved, updates, *parts = self.sums.tolist()
+        loss, solved, updates, *parts, broken = self.sums.tolist()
         self.sums.zero_()
+        if not updates:
+            raise UserError(
+                f"training broke down: loss or gradient of the last {broken / self.world:.0f} updates up to "
+                f"{self.step} are not finite; a smaller learning_rate (or image_rate) may help"
+            )
         terms = {f"loss_{name}": part / updates for name, part in zip(self.terms, parts, strict=True)}
-        return {"loss": loss / updates, **terms, "train_board": solved / updates}
+        lost = {"broken_updates": broken / self.world} if broken else {}
+        return {"loss": loss / updates, **terms, "train_board": solved / updates, **lost}
 
     def tensors(self) -> dict[str, Tensor]:
         """All state of the training as named tensors: what a checkpoint holds."""

@@ -67,6 +67,8 @@ class Training:
     optimiser: str = "adamw"
     """`adamw`, or `muon`: that one for the blocks' matrices."""
     learning_rate: float = 1e-3
+    image_rate: float = 1.0
+    """Learning rate of the network that reads images, as a share of the others'; it is AdamW's in any case."""
     warmup: int = 200
     """Updates over which the learning rate rises to its peak; it falls to zero as a cosine afterwards."""
     weight_decay: float = 0.1
@@ -114,8 +116,9 @@ class Training:
         for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} is at least 1, not {getattr(self, name)}")
-        if self.distort < 0:
-            raise InvalidInput(f"distort is 0 or more, not {self.distort}")
+        for name in ("distort", "image_rate"):
+            if getattr(self, name) < 0:
+                raise InvalidInput(f"{name} is 0 or more, not {getattr(self, name)}")
         for name in ("carry", "ema", "reset_solved", "reset_unsolved", "labelled_share"):
             if not 0 <= (getattr(self, name) or 0.0) <= 1:
                 raise InvalidInput(f"{name} is between 0 and 1, not {getattr(self, name)}")
