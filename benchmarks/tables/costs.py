@@ -1,7 +1,7 @@
 """What a training should take on one H200, from rates that were measured: an estimate to plan by, not a result.
 
 An update's time is that of the nearest measured ones (`gpu_speed.json`), in proportion to blocks and recurrences; an
-embedder of images, the loss on attention and models without kernels add what they were measured to add.
+embedder of images and models without kernels add what they were measured to add. Losses on constraints add little.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mull.problem import Images
 from mull.recipes import Recipe
 from tables.rows import RESULTS
 
-START = 30.0
+START = 25.0
 """Seconds to load data, compile, validate and test: assumed."""
 LARGE = "sudoku-16x16.best.train"
 """A training of 256 tokens and width 256, for what is as large."""
@@ -44,13 +44,11 @@ def seconds(recipe: Recipe) -> float:
     work = model.blocks * training.recurrences / 32
     if variables > 81:
         rates = sorted(row["puzzles_per_s"] for row in file(LARGE)["rows"] if "puzzles_per_s" in row)
-        one = training.batch / rates[len(rates) // 2] * 2 * work  # measured with windows of 16 recurrences
+        work *= 2 * model.width / 256  # measured with windows of 16 recurrences at width 256
+        one = training.batch / rates[len(rates) // 2] * work
         return START + training.updates * one
-    fused = kernels.supported(model.width, model.heads, training.batch, variables) and not recipe.loss.attention
+    fused = kernels.supported(model.width, model.heads, training.batch, variables)
     one = update(training.batch, fused=fused) * work
-    if recipe.loss.attention:
-        rates = file("losses_speed")["boards_per_s"]["128"]
-        one = update(training.batch) * work * rates["cross entropy"] / rates["attention"]
     if training.carry:
         one *= update(1024, "best") / (update(1024) / 2)
     if isinstance(problem.input_kind(), Images):
