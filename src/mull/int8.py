@@ -61,7 +61,7 @@ def compare(card: Card, members: dict[str, bytes], batch: NumpyBatch) -> dict[st
     """Shares in fp32 and int8: right after all recurrences, and verified on the way, where there are rules."""
     found: dict[str, Any] = {"instances": len(batch), "steps": card.steps, "right": {}, "verified": {}}
     for precision in ("fp32", "int8"):
-        runtime = OnnxRuntime(card, members, precision=precision)
+        runtime = OnnxRuntime(card, members, precision=precision, kernels=False)
         answers = predict(runtime, batch.inputs, [card.steps], runtime.batch)[0]
         found["right"][precision] = float(card.problem.right(batch, answers).mean())
         crew = Crew(runtime, card.steps, Solver(runtime).verified)
