@@ -272,9 +272,15 @@ class TorchRuntime(Runtime):
 
 
 def load_runtime(
-    path: Path, backend: Backend = "auto", device: str | None = None, precision: Precision = "fp32"
+    path: Path,
+    backend: Backend = "auto",
+    device: str | None = None,
+    precision: Precision = "fp32",
+    kernels: bool = True,
 ) -> Runtime:
     """A runtime for a model file; `auto` takes onnxruntime where it is installed and no device is asked for.
+
+    Without `kernels` it stays with onnxruntime on a CPU, however much there is to do.
 
     Of precisions, `auto` takes int8 where it was measured to lose nothing (see `Card.int8`) and is fast, and bfloat16
     on GPUs, where kernels need it; solving does so, while a model's accuracy is measured in fp32 unless somebody asks.
@@ -287,7 +293,7 @@ def load_runtime(
         backend = "torch" if device is not None or find_spec("onnxruntime") is None else "onnx"
     if backend == "onnx":
         card, members = read_model(path, OnnxRuntime.MEMBERS, optional=(OnnxRuntime.INT8,))
-        return OnnxRuntime(card, members, precision=precision)
+        return OnnxRuntime(card, members, precision=precision, kernels=kernels)
     if precision == "int8":
         raise InvalidInput("int8 runs in onnxruntime, on the CPU: name no other backend or device")
     if find_spec("torch") is None:
