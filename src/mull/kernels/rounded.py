@@ -76,26 +76,34 @@ class Room(NamedTuple):
 def make_room(variables: int, width: int, values: int) -> Room:
     """Memory for puzzles of this size, `values` of them in sixteens; zero where nobody writes."""
     padded, keys, pairs = _ceil(variables, ROWS), _ceil(variables, COLUMNS), _ceil(variables, 2) // 2
-    mask_1K, qkv_P3H = np.zeros((1, keys), np.float32), np.zeros((padded, 3 * width), np.uint16)
+    mask_1K, qkv_P3H = _zeros((1, keys), np.float32), _zeros((padded, 3 * width), np.uint16)
     mask_1K[:, variables:] = NEVER
     return Room(
-        x_PH=np.zeros((padded, width), np.float32),
-        read_PH=np.zeros((padded, width), np.uint8),
-        scale_P=np.zeros(padded, np.float32),
+        x_PH=_zeros((padded, width), np.float32),
+        read_PH=_zeros((padded, width), np.uint8),
+        scale_P=_zeros((padded,), np.float32),
         qkv_P3H=qkv_P3H,
         pairs=qkv_P3H.view(np.uint32),
-        keys=np.zeros((width // 2, keys), np.uint32),
-        values=np.zeros((pairs, 2 * (width + COLUMNS)), np.uint16),
+        keys=_zeros((width // 2, keys), np.uint32),
+        values=_zeros((pairs, 2 * (width + COLUMNS)), np.uint16),
         mask_1K=mask_1K,
-        scores_RK=np.zeros((ROWS, keys), np.float32),
-        shares_RK=np.zeros((ROWS, keys), np.uint16),
-        mixed_RH=np.zeros((ROWS, width + COLUMNS), np.float32),
-        bytes_RF=np.zeros((ROWS, 4 * width), np.uint8),
-        floats_RF=np.zeros((ROWS, 4 * width), np.float32),
-        logits_RD=np.zeros((ROWS, values), np.float32),
-        shares_RD=np.zeros((ROWS, values), np.float32),
-        none_1F=np.zeros((1, 4 * width), np.float32),
+        scores_RK=_zeros((ROWS, keys), np.float32),
+        shares_RK=_zeros((ROWS, keys), np.uint16),
+        mixed_RH=_zeros((ROWS, width + COLUMNS), np.float32),
+        bytes_RF=_zeros((ROWS, 4 * width), np.uint8),
+        floats_RF=_zeros((ROWS, 4 * width), np.float32),
+        logits_RD=_zeros((ROWS, values), np.float32),
+        shares_RD=_zeros((ROWS, values), np.float32),
+        none_1F=_zeros((1, 4 * width), np.float32),
     )
+
+
+def _zeros(shape: tuple[int, ...], kind: type) -> Array:
+    """An array that begins with a line of the cache: vectors across two lines take longer."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    content = np.zeros(size + 64, np.uint8)
+    begin = -content.ctypes.data % 64
+    return content[begin : begin + size].view(kind).reshape(shape)
 
 
 def _ceil(number: int, step: int) -> int:
@@ -161,8 +169,11 @@ def _rounded(pairs: list[tuple[Array, Array]], positive: bool) -> Matrix:
         starts.append(0 * sums_N if positive else -128 * sums_N)
         scales.append(scale_N)
         biases.append(bias_N - LOW * scale_N * sums_N if positive else bias_N)
+    together = np.concatenate(units)
+    aligned = _zeros(together.shape, np.int8)
+    aligned[:] = together
     return Matrix(
-        np.concatenate(units),
+        aligned,
         np.stack(starts),
         np.stack(scales).astype(np.float32),
         np.stack(biases).astype(np.float32),
