@@ -10,13 +10,13 @@ import numpy as np
 
 from mull.errors import InvalidInput
 from mull.evaluate import predict
-from mull.graphs import complete, read_tensors
+from mull.graphs import complete, load_session, read_tensors
 from mull.hub import Card, read_model, write_model
 from mull.pool import Crew
 from mull.problem import NumpyBatch
 from mull.processor import has_int8_products
 from mull.quantise import factors, quantise, watched
-from mull.runtime import OnnxRuntime, load_session
+from mull.runtime import OnnxRuntime
 from mull.scoring import load_data
 from mull.solve import Solver
 

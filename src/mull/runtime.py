@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mull.constraints import BoolArray, IntArray
-from mull.errors import CorruptFile, InvalidInput, UserError
-from mull.graphs import complete, read_tensors
+from mull.errors import InvalidInput, UserError
+from mull.graphs import complete, read_tensors, session
 from mull.hub import Card, read_model
 from mull.kernels import fused
 from mull.problem import Problem
@@ -316,26 +316,3 @@ def _choose_precision(wanted: Precision, card: Card, there: bool) -> str:
     if wanted == "auto":
         return "int8" if there and card.int8.get("allowed") is True and has_int8_products() else "fp32"
     return wanted
-
-
-def load_session(graph: bytes, threads: int = 1) -> Any:
-    """An onnxruntime session for a graph, on the CPU."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4  # what goes wrong is raised, and told in one line
-    try:
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's exceptions share no base class of their own
-        raise CorruptFile("the model file's graphs cannot be loaded") from error
-
-
-def session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
-    """A graph in onnxruntime, with some inputs and outputs that it must have."""
-    made = load_session(graph, threads)
-    missing = inputs - {node.name for node in made.get_inputs()}
-    missing |= outputs - {node.name for node in made.get_outputs()}
-    if missing:
-        raise CorruptFile(f"the model file's graphs lack {', '.join(sorted(missing))}")
-    return made

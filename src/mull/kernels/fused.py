@@ -25,9 +25,9 @@ Tensors = Mapping[str, NDArray[Any]]
 """A model's parameters, by name."""
 
 NORMS = "norm_attention", "norm_mlp"
-WORTH = 1.2e11
-"""Products of two numbers from which on starting it pays: two seconds of one core in onnxruntime."""
-WORTH_COMPILING = 1e12
+WORTH = 2.5e11
+"""Products of two numbers from which on starting it pays: about four seconds of one core in onnxruntime."""
+WORTH_COMPILING = 2e12
 """The same where it was not compiled yet."""
 BLOCK = {
     "norm_attention": (1,),
