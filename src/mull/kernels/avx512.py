@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import llvm_version_info
 from numba import types
 from numba.core import cgutils
 
@@ -18,7 +19,9 @@ from mull.kernels.simd import FAST, FLOAT, FLOATS, INT, INTS, LANES, _BFloat, _c
 ROWS, COLUMNS = 9, 2 * LANES
 """Of a tile: as many sums as leave registers for the factors."""
 BYTE, LONG = ir.IntType(8), ir.IntType(64)
-BYTES, PAIRS = ir.VectorType(BYTE, LANES), ir.VectorType(_BFloat(), 2 * LANES)
+BYTES = ir.VectorType(BYTE, LANES)
+PAIRS = ir.VectorType(_BFloat(), 2 * LANES) if llvm_version_info[0] >= 16 else INTS
+"""Sixteen units of bfloat16, as LLVM's function wants them."""
 
 
 def _add_products(builder: Any, kind: Any, sums: Any, a: Any, b: Any) -> Any:

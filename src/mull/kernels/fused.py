@@ -93,7 +93,11 @@ class Fused:
         from mull.kernels.rounded import make_room, round_weights
 
         self._recur, self._make_room = recur, make_room
-        self._heads, self._inject, self._feed = config["heads"], bool(config["inject"]), bool(config["feedback"])
+        self._heads, self._inject, self._feed = (
+            config["heads"],
+            bool(config.get("inject")),
+            bool(config.get("feedback")),
+        )
         self._weights = round_weights(tensors, config["blocks"], config["heads"], self._inject, self._feed)
         self._variables, self._values = variables, len(tensors["output.weight"])
         self._rooms = local()
@@ -114,10 +118,10 @@ class Fused:
 
     def _room(self) -> Any:
         """This thread's memory: new pages would cost more than what is written into them."""
-        if not hasattr(self._rooms, "room"):
-            width, values = self._weights.out_HD.shape
-            self._rooms.room = self._make_room(self._variables, width, values)
-        return self._rooms.room
+        room = getattr(self._rooms, "room", None)
+        if room is None:
+            room = self._rooms.room = self._make_room(self._variables, *self._weights.out_HD.shape)
+        return room
 
 
 def _check_compiler() -> None:
