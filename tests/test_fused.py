@@ -86,6 +86,28 @@ def test_the_kernel_is_close_to_the_plain_path_in_float64(name: str) -> None:
 
 
 @needs_avx512
+@settings(max_examples=20, deadline=None)
+@given(
+    variables=st.integers(1, 100),
+    shape=st.sampled_from([(32, 1), (32, 16), (64, 4), (96, 3), (96, 2), (160, 5)]),
+    box=st.sampled_from([2, 3, 5]),
+    blocks=st.integers(1, 2),
+    feedback=st.booleans(),
+    inject=st.booleans(),
+)
+def test_any_size(variables: int, shape: tuple[int, int], box: int, blocks: int, feedback: bool, inject: bool) -> None:
+    config = ModelConfig(width=shape[0], heads=shape[1], blocks=blocks, feedback=feedback, inject=inject)
+    model = model_of(Sudoku(box), config)
+    kernel = fused_of(model, variables)
+    rng = np.random.default_rng(variables)
+    state, context = rng.standard_normal((2, 2, variables, config.width)).astype(np.float32)
+    _, logits = kernel(state, context if inject else None, 2)
+    with torch.no_grad():
+        _, wanted = model.double().advance(torch.from_numpy(state).double(), torch.from_numpy(context).double(), 2)
+    assert difference(logits, wanted[-1].numpy()) < 0.06
+
+
+@needs_avx512
 def test_products_in_bytes_are_exact_and_functions_close() -> None:
     from numba import njit
 
