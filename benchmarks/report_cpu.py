@@ -24,8 +24,10 @@ def speed(got: dict[str, Any]) -> str:
             f"{early['puzzles']:,} puzzles, 64 recurrences at most": (early, leaving),
         }
         for what, (part, asked) in rows.items():
-            ratio = part["ratio"][precision]
-            lines.append(f"| {what}, {precision} | {asked} | **{ratio['wall']:.2f}** | {ratio['processor']:.2f} |")
+            for name in (precision, "kernel") if precision == "int8" else (precision,):
+                ratio, way = part["ratio"].get(name), "int8, kernel" if name == "kernel" else name
+                if ratio is not None:
+                    lines.append(f"| {what}, {way} | {asked} | **{ratio['wall']:.2f}** | {ratio['processor']:.2f} |")
     alone = {name: 1000 * row["wall"] for name, row in solving["latency"]["seconds"].items()}
     naive = ", ".join(f"{name.partition(', ')[2]} {taken:.0f} ms" for name, taken in alone.items() if "naive" in name)
     about = (
@@ -58,7 +60,18 @@ def accuracy(got: dict[str, Any]) -> str:
             shares[2:] = ["no rules", ""]
         cells = [f"`{name}`", f"`{row['data']}`", f"{row['instances']:,}", str(row["steps"]), *shares]
         lines.append("| " + " | ".join([*cells, "yes" if row["allowed"] else "no"]) + " |")
+    if "rounding" in got:
+        lines += ["", _rounding(got["rounding"])]
     return "\n".join(lines)
+
+
+def _rounding(found: dict[str, Any]) -> str:
+    """What the kernel's own rounding costs."""
+    counts = ", ".join(
+        f"{name} {' and '.join(f'{count:,}' for count in row.values())}" for name, row in found["right"].items()
+    )
+    steps = " and ".join(next(iter(found["right"].values())))
+    return f"Of {found['boards']:,} boards of `{found['data']}`, right after {steps} recurrences: {counts}."
 
 
 def training(got: dict[str, Any]) -> str:

@@ -11,13 +11,13 @@ import torch
 
 from mull import export, int8
 from mull.errors import InvalidInput
-from mull.graphs import complete, read_tensors
+from mull.graphs import complete, load_session, read_tensors
 from mull.hub import Card, read_card, read_members, write_model
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.problem import NumpyBatch, stack
 from mull.problems.sudoku import Sudoku
 from mull.quantise import factors, quantise
-from mull.runtime import OnnxRuntime, load_runtime, load_session
+from mull.runtime import OnnxRuntime, load_runtime
 from mull.terminal import int8_verdict
 
 PROBLEM = Sudoku(2)

@@ -38,6 +38,16 @@ def test_products(
     monkeypatch.setattr(platform, "machine", lambda: machine)
     assert processor.has_int8_products() is int8
     assert processor.has_bf16_products() is bf16
+    assert processor.has_avx512_products() is False  # each of these lacks something
+
+
+@pytest.mark.parametrize("missing", [None, "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16"])
+def test_what_our_kernel_needs(missing: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"flags\t\t: fpu {chr(32).join(processor.AVX512 - {missing})}\n")
+    monkeypatch.setattr(processor, "CPUINFO", cpuinfo)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert processor.has_avx512_products() is (missing is None)
 
 
 def test_no_cpuinfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,8 @@ RESULTS = HERE.parent / "results"
 PUZZLE = "002000010000050600000000000560090000400000002000600080700201000030000900000800000"
 STEPS = 64
 PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
+KERNEL = "kernel"
+"""What takes over from onnxruntime in int8 when there is much to do."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,19 @@ class Sizes:
         return sorted({1, self.cores})
 
 
-def runtime_of(precision: Precision, sizes: Sizes) -> Runtime:
-    """The model that ships, on so many cores."""
-    runtime = load_runtime(find_model("sudoku"), precision=precision)
+def runtime_of(precision: Precision, sizes: Sizes, kernels: bool = False) -> Runtime:
+    """The model that ships, on so many cores: in onnxruntime, or by the kernel where that can run."""
+    runtime = load_runtime(find_model("sudoku"), precision=precision, kernels=kernels)
     runtime.workers = sizes.cores
-    return runtime
+    return runtime.for_many()
+
+
+def runtimes(sizes: Sizes) -> dict[str, Runtime]:
+    """All ways to solve many puzzles, by name."""
+    found = {str(precision): runtime_of(precision, sizes) for precision in PRECISIONS}
+    if load_runtime(find_model("sudoku"), precision="int8").many() is not None:
+        found[KERNEL] = runtime_of("int8", sizes, kernels=True)
+    return found
 
 
 def times(found: dict[str, Time], unit: float = 1.0) -> dict[str, dict[str, float]]:
@@ -151,16 +161,15 @@ def throughput(sizes: Sizes, batch: NumpyBatch) -> dict[str, Any]:
         for size in sizes.naive_batches
     }
     tasks: dict[str, Callable[[], object]] = dict(plain)
-    for precision in PRECISIONS:
-        runtime = runtime_of(precision, sizes)
-        tasks[precision] = partial(predict, runtime, boards, [STEPS], runtime.batch)
+    for name, runtime in runtimes(sizes).items():
+        tasks[name] = partial(predict, runtime, boards, [STEPS], runtime.batch)
     found = race(tasks, sizes.rounds)
     return {"boards": len(boards), "seconds": times(found, len(boards)), "ratio": ratios(found, list(plain))}
 
 
 def early_exit(sizes: Sizes, batch: NumpyBatch, fixed: dict[str, Any]) -> dict[str, Any]:
     """Puzzles in one call that leave as soon as they are verified, against the yardstick, which knows no such thing."""
-    solvers = {p: Solver(runtime_of(p, sizes), STEPS, exact=False) for p in PRECISIONS}
+    solvers = {name: Solver(runtime, STEPS, exact=False) for name, runtime in runtimes(sizes).items()}
     problem = solvers["fp32"].problem
     lines = [problem.write(Instance(*row)) for row in zip(batch.inputs, batch.given, strict=True)]
     answers = {name: solver.solve(lines) for name, solver in solvers.items()}
@@ -191,10 +200,21 @@ def solving(sizes: Sizes) -> dict[str, Any]:
     }
 
 
+def rounding(boards: int, cores: int) -> dict[str, Any]:
+    """Boards of validation data that are right, by all ways of rounding."""
+    batch, steps = sets.load("rrn_valid", boards), (32, STEPS)
+    right: dict[str, dict[str, int]] = {}
+    for name, runtime in runtimes(Sizes(cores=cores)).items():
+        answers = zip(steps, predict(runtime, batch.inputs, steps, runtime.batch), strict=True)
+        right[name] = {str(step): int(runtime.problem.right(batch, values).sum()) for step, values in answers}
+    return {"data": "rrn_valid", "boards": len(batch), "right": right}
+
+
 PARTS: dict[str, Callable[[bool, int], dict[str, Any]]] = {
     "solving": lambda quick, cores: solving(
         Sizes(rounds=1, boards=2, puzzles=16, naive_batches=(2,), cores=cores) if quick else Sizes(cores=cores)
     ),
+    "rounding": lambda quick, cores: rounding(8 if quick else 4_000, cores),
     "generators": lambda quick, _: generate.rates(["sudoku", "nonogram"], 0.1) if quick else generate.rates(),
     "training": cpu_training.updates_and_learning,
     "processes": cpu_training.processes,

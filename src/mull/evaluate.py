@@ -16,6 +16,9 @@ from mull.runtime import Runtime
 
 def predict(runtime: Runtime, inputs: NDArray[Any], steps: Sequence[int], batch_size: int = 256) -> IntArray:
     """The answers (len(steps), B, V) after each number of recurrences, from one pass."""
+    many = runtime.many()
+    if many is not None and len(inputs) * max(steps) >= many:
+        runtime = runtime.for_many()
 
     def run(begin: int) -> IntArray:
         state = runtime.start(inputs[begin : begin + batch_size])

@@ -53,6 +53,29 @@ def complete(graph: bytes, tensors: Mapping[str, Stored]) -> bytes:
     return b"".join([graph, _head(MODEL_GRAPH, sum(map(len, pieces))), *pieces]) if pieces else graph
 
 
+def load_session(graph: bytes, threads: int = 1) -> Any:
+    """An onnxruntime session for a graph, on the CPU."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4  # what goes wrong is raised, and told in one line
+    try:
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's exceptions share no base class of their own
+        raise CorruptFile("the model file's graphs cannot be loaded") from error
+
+
+def session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
+    """A graph in onnxruntime, with some inputs and outputs that it must have."""
+    made = load_session(graph, threads)
+    missing = inputs - {node.name for node in made.get_inputs()}
+    missing |= outputs - {node.name for node in made.get_outputs()}
+    if missing:
+        raise CorruptFile(f"the model file's graphs lack {', '.join(sorted(missing))}")
+    return made
+
+
 def _stored(entry: dict[str, Any], data: memoryview) -> Stored:
     begin, end = entry["data_offsets"]
     shape, (_, size) = tuple(entry["shape"]), TYPES[entry["dtype"]]

@@ -10,13 +10,13 @@ import numpy as np
 
 from mull.errors import InvalidInput
 from mull.evaluate import predict
-from mull.graphs import complete, read_tensors
+from mull.graphs import complete, load_session, read_tensors
 from mull.hub import Card, read_model, write_model
 from mull.pool import Crew
 from mull.problem import NumpyBatch
 from mull.processor import has_int8_products
 from mull.quantise import factors, quantise, watched
-from mull.runtime import OnnxRuntime, load_session
+from mull.runtime import OnnxRuntime
 from mull.scoring import load_data
 from mull.solve import Solver
 
@@ -61,7 +61,7 @@ def compare(card: Card, members: dict[str, bytes], batch: NumpyBatch) -> dict[st
     """Shares in fp32 and int8: right after all recurrences, and verified on the way, where there are rules."""
     found: dict[str, Any] = {"instances": len(batch), "steps": card.steps, "right": {}, "verified": {}}
     for precision in ("fp32", "int8"):
-        runtime = OnnxRuntime(card, members, precision=precision)
+        runtime = OnnxRuntime(card, members, precision=precision, kernels=False)
         answers = predict(runtime, batch.inputs, [card.steps], runtime.batch)[0]
         found["right"][precision] = float(card.problem.right(batch, answers).mean())
         crew = Crew(runtime, card.steps, Solver(runtime).verified)

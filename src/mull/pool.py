@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from threading import Condition, Thread
 from typing import Any, final
 
@@ -28,6 +28,9 @@ Check = Callable[[NDArray[Any], IntArray], BoolArray]
 AHEAD = 8
 """Instances that may be under way, in pools. A puzzle that takes all 64 steps holds up those behind it for as long as
 others take to pass eight to a slot, so results must wait for one another that far, or slots stay empty."""
+
+EASY = 8
+"""Recurrences that an instance takes until it is verified, more or less."""
 
 GROUP = 4
 """Batches that are read before a device gets them: between two groups it waits for the slowest of the first."""
@@ -205,11 +208,16 @@ class Crew:
             return new
 
 
-def results(runtime: Runtime, steps: int, check: Check, instances: Iterator[NDArray[Any]]) -> Iterator[Found]:
-    """What becomes of each instance, in order: by pools, or, where the runtime can, on its device in large groups."""
+def results(
+    runtime: Runtime, steps: int, check: Check, instances: Iterator[NDArray[Any]], total: int | None = None
+) -> Iterator[Found]:
+    """What becomes of each instance, in order: by pools, or, where the runtime can, on its device in large groups.
+
+    `total`: how many instances there will be, if that is known.
+    """
     solve = runtime.adaptive(steps)
     if solve is None:
-        yield from Crew(runtime, steps, check).results(instances)
+        yield from _by_pools(runtime, steps, check, instances, total)
         return
     count, failure = GROUP * runtime.batch, None
     group: list[NDArray[Any]] = [np.zeros(0)] * count
@@ -224,6 +232,23 @@ def results(runtime: Runtime, steps: int, check: Check, instances: Iterator[NDAr
             yield Found(values, bool(verified), int(taken), share, None)
     if failure is not None:
         raise failure
+
+
+def _by_pools(
+    runtime: Runtime, steps: int, check: Check, instances: Iterator[NDArray[Any]], total: int | None
+) -> Iterator[Found]:
+    """By a crew; where so many instances come that it pays, those after the first of them, or all, by `for_many`."""
+    many = runtime.many()
+    few = None if many is None else -(-many // min(EASY, steps))
+    if few is not None and total is None:
+        yield from Crew(runtime, steps, check).results(islice(instances, few))
+        after = list(islice(instances, 1))
+        if not after:
+            return
+        instances = chain(after, instances)
+    if few is not None and (total is None or total >= few):
+        runtime = runtime.for_many()
+    yield from Crew(runtime, steps, check).results(instances)
 
 
 def _read(instances: Iterator[NDArray[Any]], count: int) -> tuple[list[NDArray[Any]], UserError | None]:

@@ -12,6 +12,8 @@ INT8 = frozenset({"avx512_vnni", "avx_vnni"})
 """Instructions that multiply 8-bit numbers and add into 32 bits, as Linux calls them."""
 BF16 = frozenset({"avx512_bf16", "amx_bf16"})
 """Instructions that multiply bfloat16 numbers."""
+AVX512 = frozenset({"avx512f", "avx512bw", "avx512_vnni", "avx512_bf16"})
+"""Instructions that our own kernel for solving is written for."""
 
 
 def usable_cores() -> int:
@@ -33,6 +35,11 @@ def has_int8_products() -> bool:
 def has_bf16_products() -> bool:
     """Whether bfloat16 products are faster here than float32: an x86 processor with instructions for them."""
     return not BF16.isdisjoint(_flags())
+
+
+def has_avx512_products() -> bool:
+    """Whether there are products of 8-bit and of bfloat16 numbers in vectors of 64 bytes."""
+    return _flags() >= AVX512
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mull.constraints import BoolArray, IntArray
-from mull.errors import CorruptFile, InvalidInput, UserError
-from mull.graphs import complete, read_tensors
+from mull.errors import InvalidInput, UserError
+from mull.graphs import complete, read_tensors, session
 from mull.hub import Card, read_model
+from mull.kernels import fused
 from mull.problem import Problem
 from mull.processor import has_int8_products, usable_cores
 
@@ -106,6 +108,14 @@ class Runtime(ABC):
         """What recurs on any number of instances without leaving the device, where that is possible and pays."""
         return None
 
+    def many(self) -> int | None:
+        """Recurrences, of all instances together, from which on `for_many` pays; None where it never does."""
+        return None
+
+    def for_many(self) -> Runtime:
+        """A runtime that takes longer to start and less for each recurrence; itself where there is none."""
+        return self
+
     def disturb(self, state: State, scale: float, rng: np.random.Generator) -> State:
         """The state with noise of so many of its own deviations added; the context stays as it is."""
         first, *others = state.tensors
@@ -121,19 +131,28 @@ class Runtime(ABC):
 class OnnxRuntime(Runtime):
     """A model file's graphs in onnxruntime, each run on the thread that calls it."""
 
+    card: Card
     MEMBERS = ("start.onnx", "step.onnx", "weights.safetensors")
     """What it needs of a model file."""
     INT8 = "step.int8.onnx"
     """What it needs for int8, besides."""
 
     def __init__(
-        self, card: Card, members: Mapping[str, bytes], threads: int = 1, precision: Precision = "fp32"
+        self,
+        card: Card,
+        members: Mapping[str, bytes],
+        threads: int = 1,
+        precision: Precision = "fp32",
+        kernels: bool = True,
     ) -> None:
         """Sessions of `threads` threads; several one-thread workers on small batches beat one wide session.
 
         The precision `auto` is int8 where that loses nothing, by the model's card, and is faster on this processor.
+        With `kernels`, our own kernel may take over in int8 when there is much to do (see `mull.kernels.fused`).
         """
         tensors = read_tensors(members["weights.safetensors"])
+        self._kernels, self._tensors = kernels, tensors
+        self._fused: fused.Fused | None = None
         self.precision = _choose_precision(precision, card, self.INT8 in members)
         names = "start.onnx", self.INT8 if self.precision == "int8" else "step.onnx"
         start, step = (complete(members[name], tensors) for name in names)
@@ -154,7 +173,29 @@ class OnnxRuntime(Runtime):
         *tensors, given = self._start.run([*outputs, "given"], feed)
         return State(tuple(tensors), given > 0)
 
+    def many(self) -> int | None:
+        if not self._kernels or self._fused is not None or self.precision != "int8":
+            return None
+        return fused.worth_from(self.card.model, self._arrays(), self.problem.variables().count)
+
+    def for_many(self) -> Runtime:
+        if self.many() is None:
+            return self
+        other = copy(self)
+        other._fused = fused.load(self.card.model, self._arrays(), self.problem.variables().count)
+        self._kernels = other._kernels = other._fused is not None
+        return other
+
+    def _arrays(self) -> dict[str, FloatArray]:
+        """The model's parameters, those in float32."""
+        float32 = {name: tensor for name, tensor in self._tensors.items() if tensor.type == "F32"}
+        return {name: np.frombuffer(each.content, np.float32).reshape(each.shape) for name, each in float32.items()}
+
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
+        if self._fused is not None:
+            after, *others = state.tensors
+            after, logits = self._fused(after, others[0] if others else None, count)
+            return State((after, *others), state.given_BV), logits
         feed = dict(zip(("state", "context"), state.tensors, strict=False))
         for _ in range(count):
             feed["state"], logits = self._step.run(["next_state", "logits"], feed)
@@ -231,9 +272,15 @@ class TorchRuntime(Runtime):
 
 
 def load_runtime(
-    path: Path, backend: Backend = "auto", device: str | None = None, precision: Precision = "fp32"
+    path: Path,
+    backend: Backend = "auto",
+    device: str | None = None,
+    precision: Precision = "fp32",
+    kernels: bool = True,
 ) -> Runtime:
     """A runtime for a model file; `auto` takes onnxruntime where it is installed and no device is asked for.
+
+    Without `kernels` it stays with onnxruntime on a CPU, however much there is to do.
 
     Of precisions, `auto` takes int8 where it was measured to lose nothing (see `Card.int8`) and is fast, and bfloat16
     on GPUs, where kernels need it; solving does so, while a model's accuracy is measured in fp32 unless somebody asks.
@@ -246,7 +293,7 @@ def load_runtime(
         backend = "torch" if device is not None or find_spec("onnxruntime") is None else "onnx"
     if backend == "onnx":
         card, members = read_model(path, OnnxRuntime.MEMBERS, optional=(OnnxRuntime.INT8,))
-        return OnnxRuntime(card, members, precision=precision)
+        return OnnxRuntime(card, members, precision=precision, kernels=kernels)
     if precision == "int8":
         raise InvalidInput("int8 runs in onnxruntime, on the CPU: name no other backend or device")
     if find_spec("torch") is None:
@@ -269,26 +316,3 @@ def _choose_precision(wanted: Precision, card: Card, there: bool) -> str:
     if wanted == "auto":
         return "int8" if there and card.int8.get("allowed") is True and has_int8_products() else "fp32"
     return wanted
-
-
-def load_session(graph: bytes, threads: int = 1) -> Any:
-    """An onnxruntime session for a graph, on the CPU."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4  # what goes wrong is raised, and told in one line
-    try:
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's exceptions share no base class of their own
-        raise CorruptFile("the model file's graphs cannot be loaded") from error
-
-
-def session(graph: bytes, threads: int, inputs: set[str], outputs: set[str]) -> Any:
-    """A graph in onnxruntime, with some inputs and outputs that it must have."""
-    made = load_session(graph, threads)
-    missing = inputs - {node.name for node in made.get_inputs()}
-    missing |= outputs - {node.name for node in made.get_outputs()}
-    if missing:
-        raise CorruptFile(f"the model file's graphs lack {', '.join(sorted(missing))}")
-    return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -163,7 +163,8 @@ class Solver:
                 waiting.append(entry)
                 yield entry.instance.inputs
 
-        for found in results(self.runtime, self.steps, self.verified, inputs()):
+        total = len(puzzles) if isinstance(puzzles, Sized) else None
+        for found in results(self.runtime, self.steps, self.verified, inputs(), total):
             yield self._finish(waiting.popleft(), found)
 
     def history(self, puzzle: str, steps: int | None = None) -> FloatArray:

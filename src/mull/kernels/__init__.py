@@ -1,7 +1,7 @@
-"""Fused kernels for all recurrences of a model: Triton's on CUDA devices, numba's for training on CPUs (`cpu.py`).
+"""Fused kernels for all recurrences of a model: Triton's on CUDA devices, numba's on CPUs.
 
-The plain path is the reference. Nothing here imports Triton or numba before it is used: without them, or where a model
-is not supported, the plain path runs.
+On CPUs `cpu.py` is for training, `fused.py` for solving. The plain path, or onnxruntime, is the reference. Nothing here
+imports Triton, numba or torch before it is used: without them, or where a model is not supported, the plain path runs.
 `MULL_KERNELS=0` in the environment switches the kernels off.
 """
 
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 WIDTHS: tuple[int, ...] = (16, 32, 64, 128)
 MAX_VARIABLES = 1024
@@ -18,6 +20,8 @@ MAX_VARIABLES = 1024
 
 def usable(width: int, heads: int, puzzles: int, variables: int, device: torch.device) -> bool:
     """Whether the kernels can run a model of this size here, now: on CUDA, in bfloat16."""
+    import torch
+
     return (
         device.type == "cuda"
         and os.environ.get("MULL_KERNELS", "1") != "0"
@@ -37,6 +41,8 @@ def supported(width: int, heads: int, puzzles: int, variables: int) -> bool:
 
 def usable_on_cpu(width: int, heads: int, values: int, state: torch.Tensor) -> bool:
     """Whether a model of this size can be trained by the kernels for CPUs: rows of sixteen float32 numbers."""
+    import torch
+
     return (
         state.device.type == "cpu"
         and state.dtype == torch.float32

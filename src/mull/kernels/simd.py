@@ -16,7 +16,8 @@ from llvmlite import ir
 from numba import extending, njit, types
 from numba.core import cgutils
 from numba.core.datamodel.models import PrimitiveModel
-from numba.extending import overload, register_model
+from numba.core.typing.templates import ConcreteTemplate, infer_global
+from numba.extending import lower_builtin, register_model
 
 
 class _BFloat(ir.Type):  # type: ignore[misc]
@@ -40,9 +41,11 @@ FAST = ("contract", "nsz", "arcp")
 """Freedoms of the compiler: a product and a sum may become one instruction."""
 
 intrinsic: Any = extending.intrinsic  # its types do not say what it makes of a function
-jit: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=set(FAST))
-part: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=set(FAST), forceinline=True)
-"""For what other functions consist of: a call between them costs more than it looks."""
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(FAST)}
+INLINE: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+jit: Any = njit(cache=True, **OPTIONS)
+part: Any = njit(**OPTIONS, **INLINE)
+"""For what other functions consist of: a call between them costs more than it looks. Python cannot call these."""
 
 
 class Vector(types.Type):
@@ -115,21 +118,18 @@ def splat(typing, x):
 
 
 def _arithmetic(symbol: Callable[..., Any], name: str) -> None:
-    """Python's operator for two vectors, or a vector and a number."""
+    """Python's operator for two vectors, or a vector and a number, with no function to compile for each."""
 
-    @intrinsic
-    def operation(typing, a, b):
-        return vector(vector, vector), lambda c, builder, s, args: getattr(builder, name)(*args, flags=FAST)
+    def generate(context, builder, signature, args):
+        pairs = zip(signature.args, args, strict=True)
+        a, b = (value if kind is vector else _repeat(builder, value, FLOATS) for kind, value in pairs)
+        return getattr(builder, name)(a, b, flags=FAST)
 
-    @overload(symbol)
-    def combine(a, b):
-        if a is vector and b is vector:
-            return lambda a, b: operation(a, b)
-        if a is vector and b == types.float32:
-            return lambda a, b: operation(a, splat(b))
-        if a == types.float32 and b is vector:
-            return lambda a, b: operation(splat(a), b)
-        return None
+    pairs = (vector, vector), (vector, types.float32), (types.float32, vector)
+    cases = [vector(*pair) for pair in pairs]
+    infer_global(symbol)(type(f"Vector_{name}", (ConcreteTemplate,), {"cases": cases}))
+    for pair in pairs:
+        lower_builtin(symbol, *pair)(generate)
 
 
 _arithmetic(operator.add, "fadd")

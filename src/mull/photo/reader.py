@@ -10,9 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from mull.graphs import complete, read_tensors
+from mull.graphs import complete, read_tensors, session
 from mull.photo.find import MARGIN, SIDE, ink
-from mull.runtime import session
 
 PIXELS = 32
 """Side of a cell as the network sees it."""
