@@ -24,8 +24,9 @@ from mull.models.recurrent_transformer import Trace
 from mull.optimisers import Muon, decay_groups, orthogonal
 from mull.problem import Batch
 from mull.recipes import Data, Recipe, Training, get_recipe
+from mull.slots import Slots
 from mull.train import train
-from mull.trainer import Slots, Trainer, schedule
+from mull.trainer import Trainer, schedule
 
 RUN = """
 import sys

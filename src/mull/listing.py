@@ -48,15 +48,17 @@ def recipes() -> str:
 
 
 def models() -> str:
-    """The models that ship, and what each scored."""
+    """The models that ship, their sizes, what each was trained on and what it scored."""
     from mull.hub import read_card, shipped
 
     rows = []
     for name, path in shipped().items():
         card = read_card(path)
-        recipe = card.provenance.get("recipe", "-")
-        rows.append([name, card.problem.name, card.parameters, card.steps, recipe, _scores(card)])
-    return table(["name", "problem", "parameters", "recurrences", "recipe", "scores"], rows)
+        recipe, trained_on = (card.provenance.get(key, "-") for key in ("recipe", "data"))
+        size = f"{path.stat().st_size / 1e6:.1f} MB"
+        rows.append([name, card.problem.name, card.parameters, size, card.steps, recipe, trained_on, _scores(card)])
+    heads = ["name", "problem", "parameters", "file", "recurrences", "recipe", "trained on", "scores"]
+    return table(heads, rows)
 
 
 def data() -> str:
