@@ -19,8 +19,20 @@ def row_of(target: Target, names: tuple[str, ...]) -> tuple[str, Found] | None:
     there = [(name, rows[name]) for name in names if name in rows]
     done = [(name, row) for name, row in there if target.test in row.get("tests", {})]
     if done:
-        return max(done, key=lambda one: one[1]["valid"]["right"][one[1]["T"]])
+        return max(done, key=lambda one: valid_share(surest(one[1])))
     return there[0] if there else None
+
+
+def surest(row: Found) -> Found:
+    """The row's scores as they count: from several sides where that does better on validation boards."""
+    several = row.get("from_sides", row)
+    return several if valid_share(several) > valid_share(row) else row
+
+
+def valid_share(scores: Found) -> float:
+    """Validation boards right at the chosen T."""
+    share: float = scores["valid"]["right"][scores["T"]]
+    return share
 
 
 def accuracy(target: Target, row: Found, steps: str) -> float | None:
@@ -50,12 +62,14 @@ def cells(target: Target, names: tuple[str, ...], must: float | None) -> list[st
     if target.test not in row.get("tests", {}):
         told = f"in training: {row['step']:,} of {training['updates']:,} updates, {100 * row['best']:.1f} % valid"
         return [f"`{name}`", asked, "", "", "", told, "", "", ""]
-    shown = [accuracy(target, row, steps) for steps in (*SHOWN, row["T"])]
+    counted = surest(row)
+    shown = [*(accuracy(target, row, steps) for steps in SHOWN), accuracy(target, counted, counted["T"])]
     numbers = ["" if share is None else f"{share:.2f}" for share in shown]
     beside = f", {row['beside']} at a time" if row.get("beside", 1) > 1 else ""
     minutes = f"{row['seconds'] / 60:.1f} ({row['trained']['hardware']}{beside})"
     knowledge = ", ".join(knows(row["recipe"])) or "none"
-    numbers[-1] = f"**{numbers[-1]}** (T={row['T']})"
+    seen = f", {counted['sides']} sides" if "sides" in counted else ""
+    numbers[-1] = f"**{numbers[-1]}** (T={counted['T']}{seen})"
     return [f"`{name}`", asked, *numbers, verdict(shown[-1], must), f"{row['parameters']:,}", minutes, knowledge]
 
 
@@ -127,7 +141,8 @@ def missing() -> list[tuple[Target, str, Found, float]]:
             one = row_of(target, names)
             if one is None or must is None or target.test not in one[1].get("tests", {}):
                 continue
-            share = accuracy(target, one[1], one[1]["T"])
+            counted = surest(one[1])
+            share = accuracy(target, counted, counted["T"])
             if share is not None and verdict(share, must) != "✓":
                 found.append((target, one[0], one[1], share))
     return found
@@ -141,7 +156,7 @@ def missed() -> str:
         return "No measured row misses its number." if measured else NOT_YET
     lines = []
     for target, name, row, share in found:
-        right = row["valid"]["right"][row["T"]]
+        right = valid_share(surest(row))
         tries = [(key, one) for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name]
         told = [f"{', '.join(one['settings'])}: {100 * one['best']:.1f} %" for _, one in tries]
         lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", "; ".join(told), target.idea])

@@ -36,7 +36,7 @@ ROWS = [
     Row("sudoku-16x16-simple.paper", "sudoku-16x16-simple.paper"),
     Row("sudoku-16x16-medium.paper", "sudoku-16x16-medium.paper"),
     Row("sudoku-16x16.best", "sudoku-16x16.best", ("test.name=sudoku-16x16-simple_test",), tests=LEVELS),
-    Row("sudoku-extreme.best", "sudoku-extreme.best", steps=STEPS, extra=searched),
+    Row("sudoku-extreme.best", "sudoku-extreme.best", steps=STEPS, sides=1, extra=searched),
 ]
 
 

@@ -32,6 +32,7 @@ ORDER = [
         "pool",
         "search",
         "provenance",
+        "views",
         "evaluate",
         "optimisers",
         "slots",

@@ -29,6 +29,8 @@ STEPS = (8, 16, 32, 64, 128, 256)
 """Recurrences to measure at."""
 FEWEST = 32
 """Fewest recurrences to choose from, on validation data."""
+SIDES = 8
+"""Sides that a board is seen from, also, where the training knew the symmetries (see `mull.views`)."""
 CURVE = 100
 """Points of a learning curve that are kept at most."""
 QUICK = ["updates=2", "batch=4", "recurrences=2", "validate_every=1", "validate_steps=2"]
@@ -49,6 +51,7 @@ class Row:
     steps: tuple[int, ...] = STEPS
     tests: tuple[Data, ...] = ()
     """Test sets besides the recipe's own."""
+    sides: int = SIDES
     extra: Extra | None = None
     """What else to measure of the trained model: (runtime, recipe, quick) to values by name."""
 
@@ -148,23 +151,33 @@ def steps_of(row: Row, recipe: Recipe, quick: bool) -> list[int]:
     return [2, 4] if quick else list(row.steps)
 
 
+def scored(
+    runtime: TorchRuntime, recipe: Recipe, steps: list[int], tests: Sequence[Data], sides: int = 1
+) -> dict[str, Any]:
+    """Accuracy on validation data, the T chosen by it, and accuracy on test data."""
+    valid = evaluate(runtime, recipe.valid.load(recipe.seed), steps, runtime.batch, sides)
+    right = {step: score["right"] for step, score in valid["steps"].items()}
+    found = {"valid": {"set": recipe.valid.name, "instances": valid["instances"], "right": right}, "T": chosen(right)}
+    if tests:
+        found["tests"] = {
+            data.name: evaluate(runtime, data.load(recipe.seed), steps, runtime.batch, sides) for data in tests
+        }
+    return found
+
+
 def measure(row: Row, recipe: Recipe, out: Path, device: torch.device, quick: bool, test: bool) -> dict[str, Any]:
     """A trained row: its accuracy on validation data, the T chosen by it, and, once, on test data."""
     runtime, about = best(recipe, out, device)
-    steps = steps_of(row, recipe, quick)
-    valid = evaluate(runtime, recipe.valid.load(recipe.seed), steps, runtime.batch)
-    right = {step: score["right"] for step, score in valid["steps"].items()}
+    steps, sets = steps_of(row, recipe, quick), (recipe.test, *(() if quick else row.tests)) if test else ()
     found = progress(recipe, out) | {
         "parameters": sum(parameter.numel() for parameter in runtime.model.parameters()),
         "update": about["step"],
-        "valid": {"set": recipe.valid.name, "instances": valid["instances"], "right": right},
-        "T": chosen(right),
+        **scored(runtime, recipe, steps, sets),
     }
-    if test:
-        sets = (recipe.test, *(() if quick else row.tests))
-        found["tests"] = {data.name: evaluate(runtime, data.load(recipe.seed), steps, runtime.batch) for data in sets}
-        if row.extra is not None:
-            found |= row.extra(runtime, recipe, quick)
+    if recipe.training.augment != "none" and row.sides > 1:
+        found["from_sides"] = {"sides": row.sides, **scored(runtime, recipe, steps, sets, row.sides)}
+    if test and row.extra is not None:
+        found |= row.extra(runtime, recipe, quick)
     return rounded(found) | {"recipe": to_dict(unhurried(recipe)), "measured": provenance(str(device))}
 
 

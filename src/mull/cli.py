@@ -227,6 +227,9 @@ def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that ships, or a model file.")],
     data: Annotated[str | None, typer.Option(metavar="NAME|FILE", help="See: mull list data.")] = None,
     steps: Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of recurrences.")] = "16,32,64",
+    sides: Annotated[
+        int, typer.Option(min=1, metavar="N", help="See each puzzle as N symmetries show it; the surest answer counts.")
+    ] = 1,
     device: Annotated[str | None, typer.Option(metavar="D", help="Use torch, on this device.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
     problem: Own = None,
@@ -235,7 +238,7 @@ def evaluate(
     from mull.scoring import evaluate_model
 
     _own(problem)
-    evaluate_model(model, data, steps, device, json_file)
+    evaluate_model(model, data, steps, device, json_file, sides)
 
 
 @app.command("data")

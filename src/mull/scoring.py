@@ -16,7 +16,9 @@ from mull.runtime import load_runtime
 from mull.terminal import scores
 
 
-def evaluate_model(model: str, data: str | None, steps: str, device: str | None, json_file: Path | None) -> None:
+def evaluate_model(
+    model: str, data: str | None, steps: str, device: str | None, json_file: Path | None, sides: int = 1
+) -> None:
     """Print a model's accuracies, and write them as JSON with where they came from."""
     counts = parse_steps(steps)
     runtime = load_runtime(find_model(model), device=device)
@@ -24,12 +26,14 @@ def evaluate_model(model: str, data: str | None, steps: str, device: str | None,
     source = data or f"{runtime.problem.name}_test"
     batch = load_data(source, runtime.problem)
     began = time.perf_counter()
-    result = evaluate(runtime, batch, counts, batch_size=runtime.batch)
+    result = evaluate(runtime, batch, counts, runtime.batch, sides)
     seconds = time.perf_counter() - began
-    print(f"{runtime.card.name} on {source}: {len(batch):,} instances, accuracy in % ({seconds:.1f} s)\n")
+    seen = f", each from {sides} sides" if sides > 1 else ""
+    print(f"{runtime.card.name} on {source}: {len(batch):,} instances{seen}, accuracy in % ({seconds:.1f} s)\n")
     print(scores(result))
     if json_file is not None:
         about = {"model": runtime.card.name, "parameters": runtime.card.parameters, "data": source, "seconds": seconds}
+        about |= {"sides": sides} if sides > 1 else {}
         content = {**about, **result, "trained": dict(runtime.card.provenance), "provenance": provenance(device)}
         write_text(json_file, json.dumps(content, indent=1) + "\n")
 
