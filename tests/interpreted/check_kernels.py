@@ -164,6 +164,16 @@ def test_half_precision_is_close() -> None:
         compare(gradient, theirs[name], 1e-2, name)
 
 
+def test_states_beyond_the_range_of_half_precision_do_no_harm() -> None:
+    model, state, context = build(9, 9, ModelConfig(heads=2, width=32, dropout=0.0, feedback=True, inject=True), 2)
+    plan = plan_for(model, state, 2, dtype=torch.float16, state_dtype=torch.float16)
+    far = (state.detach() * 1e6).requires_grad_()
+    logits, last = found = run(model, plan, far, context)
+    assert far.abs().max() > 65504 and logits.isfinite().all() and last.isfinite().all()
+    for name, gradient in gradients(model, found, far, context).items():
+        assert gradient.isfinite().all(), name
+
+
 def test_inference_keeps_the_last_logits_or_all() -> None:
     model, state, context = build(9, 4, ModelConfig(blocks=2, heads=2, width=32, dropout=0.0, feedback=True), 2)
     logits, last = plainly(model, state, context, 3)

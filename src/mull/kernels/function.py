@@ -49,6 +49,9 @@ def _room_for_watched(plan: Plan, like: Tensor) -> Tensor:
     return like.new_empty(shape, dtype=torch.float32)
 
 
+LARGEST = torch.finfo(torch.float16).max
+
+
 def _prepared(
     plan: Plan, parameters: tuple[Tensor | None, ...]
 ) -> tuple[Tensor, Tensor | None, list[BlockWeights], Tensor, Tensor, Tensor | None]:
@@ -62,6 +65,8 @@ def _prepared(
         return (tensor.to(plan.dtype) if tensor.dim() == 2 else tensor).contiguous()
 
     blocks = [BlockWeights(*map(cast, flat[at : at + FIELDS])) for at in range(0, len(flat), FIELDS)]
+    if plan.state_dtype == torch.float16:
+        state = state.clamp(-LARGEST, LARGEST)  # embeddings know no bounds, and infinity would become NaN
     state, context = state.to(plan.state_dtype), None if context is None else context.to(plan.state_dtype)
     return state, context, blocks, cast(out_w), cast(out_b), None if feedback is None else cast(feedback)
 
