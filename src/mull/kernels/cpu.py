@@ -10,7 +10,7 @@ Shapes: S recurrence, L block, T = S L, B puzzle, V variable, M = B V token, H w
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import pairwise
 from threading import Barrier
@@ -170,17 +170,25 @@ def _shares(plan: Plan, tokens: int) -> list[slice]:
 
 
 def _everybody(go: Callable[[int], None], count: int) -> None:
-    """Call with each number at the same time, each on one thread."""
+    """Call with each number at the same time, each on one thread; the first on this one, which is awake already."""
     if count == 1:
         go(0)
-    else:
-        list(_threads(count).map(torch.no_grad()(go), range(count)))  # gradients are on in a new thread
+        return
+    before, go = torch.get_num_threads(), torch.no_grad()(go)  # gradients are on in a new thread
+    others = [_helpers(count - 1).submit(go, number) for number in range(1, count)]
+    torch.set_num_threads(1)
+    try:
+        go(0)
+    finally:
+        wait(others)
+        torch.set_num_threads(before)
+    for other in others:
+        other.result()
 
 
 @cache
-def _threads(count: int) -> ThreadPoolExecutor:
+def _helpers(count: int) -> ThreadPoolExecutor:
     pool = ThreadPoolExecutor(count, "mull-cpu", partial(torch.set_num_threads, 1))
     together = Barrier(count)
     list(pool.map(lambda _: together.wait(), range(count)))  # all have started
-    torch.set_num_threads(count)  # of this thread, which the others' setting changed too
     return pool
