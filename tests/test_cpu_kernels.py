@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mull import kernels
-from mull.kernels import cpu, cpu_memory
+from mull.kernels import cpu_threads
 from mull.kernels.simd import LANES, jit, random_keep, store
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.problems.sudoku import Sudoku
@@ -46,11 +46,11 @@ def outcome(model: RecurrentTransformer, box: int, bf16: bool = False, seed: int
 
 def outcome_of_two_threads(model: RecurrentTransformer, box: int, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """The same, with two and three puzzles for a thread."""
-    monkeypatch.setattr(cpu, "LEAST_TOKENS", 1)
+    monkeypatch.setattr(cpu_threads, "LEAST_TOKENS", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        assert len(cpu._shares(cpu_memory.Plan(box**4, 32, box**2, 2, 1, 1, False, False, 0.0, False), 5 * box**4)) == 2
+        assert len(cpu_threads.shares_of(5 * box**4, box**4)) == 2
         return outcome(model, box)
     finally:
         torch.set_num_threads(before)

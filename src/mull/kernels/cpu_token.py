@@ -15,6 +15,7 @@ import numpy as np
 from mull.kernels.simd import (
     HALF,
     LANES,
+    LOG2E,
     ONE,
     ZERO,
     exp,
@@ -25,6 +26,8 @@ from mull.kernels.simd import (
     magnitude,
     part,
     random_keep,
+    roughly_exp2,
+    roughly_inverse,
     splat,
     store,
     total,
@@ -99,6 +102,25 @@ def gelu(hidden_MF, bias_1F, after_MF, slope_MF):
             e = exp(x * x * -HALF)
             t = ONE / (magnitude(x) * P + ONE)
             tail = ((((A5 * t + A4) * t + A3) * t + A2) * t + A1) * t * e
+            share = where_positive(x, ONE - tail, tail)
+            store(after_MF, i, j, x * share)
+            store(slope_MF, i, j, share + x * (DENSITY * e))
+
+
+# Abramowitz and Stegun 7.1.25: an error below 2e-5, less than rounding to bfloat16 makes.
+Q = f32(0.47047 / math.sqrt(2))
+B1, B2, B3 = (f32(b / 2) for b in (0.3480242, -0.0958798, 0.7478556))
+
+
+@jit
+def gelu_for_bf16(hidden_MF, bias_1F, after_MF, slope_MF):
+    """The same, as exactly as bfloat16 can tell and without a division, in little more than half the time."""
+    for i in range(hidden_MF.shape[0]):
+        for j in range(0, hidden_MF.shape[1], LANES):
+            x = load(hidden_MF, i, j) + load(bias_1F, 0, j)
+            e = roughly_exp2(x * x * (-HALF * LOG2E))
+            t = roughly_inverse(magnitude(x) * Q + ONE)
+            tail = ((B3 * t + B2) * t + B1) * t * e
             share = where_positive(x, ONE - tail, tail)
             store(after_MF, i, j, x * share)
             store(slope_MF, i, j, share + x * (DENSITY * e))

@@ -228,3 +228,81 @@ def exp(x):
     n = _floor(y + HALF)
     f = y - n
     return ((((((E6 * f + E5) * f + E4) * f + E3) * f + E2) * f + E1) * f + ONE) * _power_of_two(n)
+
+
+@intrinsic
+def turn(typing, source, row, column, to, to_row, to_column):
+    """Sixteen rows of sixteen numbers of an array become columns of another; both of float32."""
+
+    def generate(context, builder, signature, args):
+        def place(first, i):
+            at = builder.add(args[first + 1], ir.Constant(args[first + 1].type, i))
+            kind = signature.args[first]
+            return _place(context, builder, kind, (args[first], at, args[first + 2]), FLOATS)
+
+        rows = [builder.load(place(0, i), align=4) for i in range(LANES)]
+        for apart in (8, 4, 2, 1):  # squares of that side change places across the diagonal
+            left = [j + LANES - apart if j & apart else j for j in range(LANES)]
+            right = [j + LANES if j & apart else j + apart for j in range(LANES)]
+            for i in (i for i in range(LANES) if not i & apart):
+                pair = rows[i], rows[i + apart]
+                rows[i] = builder.shuffle_vector(*pair, ir.Constant(INTS, left))
+                rows[i + apart] = builder.shuffle_vector(*pair, ir.Constant(INTS, right))
+        for i in range(LANES):
+            builder.store(rows[i], place(3, i), align=4)
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, types.intp, to, types.intp, types.intp), generate
+
+
+@part
+def zeros(rows, columns):
+    """An array that starts where a cache line does, as numba's own do not: vectors across two lines take longer."""
+    whole = np.zeros(rows * columns + LANES, np.float32)
+    skip = -(whole.ctypes.data // 4) % LANES
+    return whole[skip : skip + rows * columns].reshape(rows, columns)
+
+
+@intrinsic
+def _times_power(typing, a, n):
+    """a 2^k, where k is in the last bits of n."""
+
+    def generate(context, builder, signature, args):
+        number, power = (builder.bitcast(arg, INTS) for arg in args)
+        return builder.bitcast(builder.add(number, builder.shl(power, _ints(23))), FLOATS)
+
+    return vector(vector, vector), generate
+
+
+WHOLE = f32(1.5 * 2**23)
+"""Added to a small number, it leaves no bits after the point, and the whole number in the last ones."""
+
+
+@part
+def roughly_exp2(x):
+    """2^x for x from -125 to 127, less than 1e-37 below, with an error of 4e-5 of its size."""
+    y = larger(x, splat(LEAST + ONE))
+    n = y + WHOLE
+    f = y - (n - WHOLE)
+    return _times_power((((E4 * f + E3) * f + E2) * f + E1) * f + ONE, n)
+
+
+@intrinsic
+def _guess_inverse(typing, a):
+    """1 / a for positive numbers, within an eighth: exponents change sign."""
+
+    def generate(context, builder, signature, args):
+        return builder.bitcast(builder.sub(_ints(0x7EF311C7), builder.bitcast(args[0], INTS)), FLOATS)
+
+    return vector(vector), generate
+
+
+TWO = f32(2)
+
+
+@part
+def roughly_inverse(a):
+    """1 / a for positive numbers by two of Newton's steps, with an error of 3e-4 of its size."""
+    y = _guess_inverse(a)
+    y = y * (TWO - a * y)
+    return y * (TWO - a * y)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mull import kernels
 from mull.problem import Batch
 
 
@@ -17,6 +18,10 @@ def supervised(logits_SLBVD: Tensor, batch: Batch[Tensor]) -> Tensor:
 
     The paper's text sums, its code averages; we average, so that the learning rate does not depend on R or the batch.
     """
+    if kernels.usable_for_loss(logits_SLBVD):
+        from mull.kernels.cpu_loss import cross_entropy
+
+        return cross_entropy(logits_SLBVD, batch.solution.long(), batch.labelled)
     labels = batch.solution.long().clamp(min=0).expand(logits_SLBVD.shape[:-1])
     nll = -_log_probability(logits_SLBVD.float(), labels)
     count = batch.labelled.sum().clamp(min=1) * nll.shape[0] * nll.shape[1]

@@ -243,6 +243,11 @@ class RecurrentTransformer(nn.Module):
         values = self.output.out_features
         return self.kernels and kernels.usable_on_cpu(self.config.width, self.config.heads, values, state_BVH)
 
+    def trains_on_cpu_kernels(self) -> bool:
+        """Whether the kernels for CPUs do nearly all of the work of a training: images take some too."""
+        weight = self.output.weight
+        return isinstance(self.embed, nn.Embedding) and self._fused_on_cpu(weight)
+
     def _run_on_cpu(self, state_BVH: Tensor, context_BVH: Tensor, steps: int) -> tuple[Tensor, Tensor]:
         from mull.kernels.cpu import run
         from mull.kernels.cpu_memory import Plan
