@@ -195,7 +195,7 @@ class RecurrentTransformer(nn.Module):
         The trace has all attention matrices if `attention`; or, with `watch_VV`, how much of variable i's attention
         goes to those j where `watch_VV[i, j]` is 1, which is all that a loss needs to keep.
         """
-        state, context = self.start(inputs)
+        state, context = self._start_by_table(inputs) if self._few_pairs(inputs) else self.start(inputs)
         if resume is not None:
             carried, fresh = resume
             state = torch.where(fresh[:, None, None], state, carried)
@@ -242,6 +242,29 @@ class RecurrentTransformer(nn.Module):
     def _fused_on_cpu(self, state_BVH: Tensor) -> bool:
         values = self.output.out_features
         return self.kernels and kernels.usable_on_cpu(self.config.width, self.config.heads, values, state_BVH)
+
+    def _few_pairs(self, inputs: Tensor) -> bool:
+        """Whether the kernels will run, and a batch has each pair of a token and a variable several times."""
+        embed = self.embed
+        several = isinstance(embed, nn.Embedding) and 2 * embed.num_embeddings <= len(inputs)
+        return several and self.config.dropout == 0 and self._fused_on_cpu(self.output.weight)
+
+    def _start_by_table(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """`start`, computed once for each pair of a token and a variable."""
+        from mull.kernels.cpu_lookup import look_up
+
+        assert isinstance(self.embed, nn.Embedding)
+        variables, weight_TH = inputs.shape[1], self.embed.weight
+        table_TVH = weight_TH[:, None].expand(-1, variables, -1)
+        if self.positions is not None:
+            table_TVH = table_TVH + self.positions
+        rows_BV = inputs.long() * variables + torch.arange(variables)
+        table_KH = table_TVH.flatten(0, 1)
+        if self.norm_context is None:
+            (state,) = look_up(rows_BV, table_KH)
+            return state, state
+        state, context = look_up(rows_BV, table_KH, self.norm_context(table_KH))
+        return state, context
 
     def trains_on_cpu_kernels(self) -> bool:
         """Whether the kernels for CPUs do nearly all of the work of a training: images take some too."""
