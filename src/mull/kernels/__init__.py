@@ -48,14 +48,3 @@ def usable_on_cpu(width: int, heads: int, values: int, state: torch.Tensor) -> b
         and state.numel() > 0
         and find_spec("numba") is not None
     )
-
-
-def usable_for_loss(logits: torch.Tensor) -> bool:
-    """Whether the cross entropy of these can be computed by the kernel for CPUs."""
-    return (
-        logits.device.type == "cpu"
-        and logits.dtype == torch.float32
-        and logits.requires_grad
-        and os.environ.get("MULL_KERNELS", "1") != "0"
-        and find_spec("numba") is not None
-    )

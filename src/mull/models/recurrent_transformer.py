@@ -72,6 +72,8 @@ class Trace:
     """Attention of every head, on request."""
     watched_SLBNV: Tensor | None = None
     """The share of each variable's attention that the watched ones get, on request."""
+    fused_on_cpu: bool = False
+    """Whether the kernels for CPUs computed it, which have one for its loss too."""
 
 
 class Block(nn.Module):
@@ -195,7 +197,7 @@ class RecurrentTransformer(nn.Module):
         The trace has all attention matrices if `attention`; or, with `watch_VV`, how much of variable i's attention
         goes to those j where `watch_VV[i, j]` is 1, which is all that a loss needs to keep.
         """
-        state, context = self._start_by_table(inputs) if self._few_pairs(inputs) else self.start(inputs)
+        state, context = self._start(inputs)
         if resume is not None:
             carried, fresh = resume
             state = torch.where(fresh[:, None, None], state, carried)
@@ -205,7 +207,7 @@ class RecurrentTransformer(nn.Module):
         if not attention and watch_VV is None and self._fused_on_cpu(state):
             try:
                 outputs, after = self._run_on_cpu(state, context, steps)
-                return Trace(outputs, after, self.tell_given(context))
+                return Trace(outputs, after, self.tell_given(context), fused_on_cpu=True)
             except Exception as error:
                 self.without_kernels(error)
         logits, maps = list[Tensor](), list[Tensor]()
@@ -243,11 +245,15 @@ class RecurrentTransformer(nn.Module):
         values = self.output.out_features
         return self.kernels and kernels.usable_on_cpu(self.config.width, self.config.heads, values, state_BVH)
 
-    def _few_pairs(self, inputs: Tensor) -> bool:
-        """Whether the kernels will run, and a batch has each pair of a token and a variable several times."""
-        embed = self.embed
-        several = isinstance(embed, nn.Embedding) and 2 * embed.num_embeddings <= len(inputs)
-        return several and self.config.dropout == 0 and self._fused_on_cpu(self.output.weight)
+    def _start(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """`start`; by a table, if the kernels for CPUs run and a batch has each pair of token and variable often."""
+        often = isinstance(self.embed, nn.Embedding) and 2 * self.embed.num_embeddings <= len(inputs)
+        if often and self.config.dropout == 0 and self._fused_on_cpu(self.output.weight):
+            try:
+                return self._start_by_table(inputs)
+            except Exception as error:
+                self.without_kernels(error)
+        return self.start(inputs)
 
     def _start_by_table(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """`start`, computed once for each pair of a token and a variable."""
@@ -268,8 +274,7 @@ class RecurrentTransformer(nn.Module):
 
     def trains_on_cpu_kernels(self) -> bool:
         """Whether the kernels for CPUs do nearly all of the work of a training: images take some too."""
-        weight = self.output.weight
-        return isinstance(self.embed, nn.Embedding) and self._fused_on_cpu(weight)
+        return isinstance(self.embed, nn.Embedding) and self._fused_on_cpu(self.output.weight)
 
     def _run_on_cpu(self, state_BVH: Tensor, context_BVH: Tensor, steps: int) -> tuple[Tensor, Tensor]:
         from mull.kernels.cpu import run
