@@ -12,7 +12,22 @@ import math
 
 import numpy as np
 
-from mull.kernels.simd import LANES, ONE, ZERO, exp, f32, jit, larger, load, part, random_keep, splat, store, zeros
+from mull.kernels.simd import (
+    LANES,
+    ONE,
+    ZERO,
+    exp,
+    f32,
+    fetch,
+    jit,
+    larger,
+    load,
+    part,
+    random_keep,
+    splat,
+    store,
+    zeros,
+)
 from mull.kernels.tiles import product, product_turned, transpose
 
 
@@ -102,6 +117,14 @@ def attention_forward(qkv_M3H, bias_13H, mixed_MH, shares_K, variables, heads, s
         _write(mixed, puzzle * variables, variables, padded, mixed_MH, unused)
 
 
+@part
+def _fetch(array, begin, end):
+    """Rows of a later puzzle, which come from memory; a few at a time, since no more than that can be under way."""
+    for i in range(begin, end):
+        for j in range(0, array.shape[1], 64 // array.itemsize):
+            fetch(array, i, j)
+
+
 @jit
 def attention_backward(
     qkv_M3H, bias_13H, shares_K, grad_mixed_MH, grad_qkv_M3H, sums_13H, none_13H, variables, heads, seed, threshold,
@@ -115,11 +138,13 @@ def attention_backward(
     turned, scores = zeros(size // LANES * padded, LANES), zeros(keys, LANES)
     dropped, grad_scores = zeros(keys, LANES), zeros(keys, LANES)
     for puzzle in range(qkv_M3H.shape[0] // variables):
+        later = (puzzle + 1) * variables
         _read(qkv_M3H, bias_13H, puzzle * variables, variables, padded, qkv)
         _read(grad_mixed_MH, none_13H, puzzle * variables, variables, padded, grad)
         for head in range(heads):
             number, q = puzzle * heads + head, head * (part_rows // heads)
             k, v = q + part_rows, q + 2 * part_rows
+            _fetch(qkv_M3H, later + variables * head // heads, later + variables * (head + 1) // heads)
             _keys(shares_K, number * keys, variables, padded, scores)
             transpose(grad, q, turned, padded, size)
             product(qkv, v, turned, 0, grad_scores, 0, padded, size, padded)
