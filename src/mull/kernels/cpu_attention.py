@@ -121,7 +121,7 @@ def attention_forward(qkv_M3H, bias_13H, mixed_MH, shares_K, variables, heads, s
 def _fetch(array, begin, end):
     """Rows of a later puzzle, which come from memory; a few at a time, since no more than that can be under way."""
     for i in range(begin, end):
-        for j in range(0, array.shape[1], 64 // array.itemsize):
+        for j in range(0, array.shape[1], 2 * LANES):
             fetch(array, i, j)
 
 

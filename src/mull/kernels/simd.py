@@ -310,15 +310,13 @@ def roughly_inverse(a):
 
 @intrinsic
 def fetch(typing, array, row, column):
-    """Ask for a cache line that will be needed soon; beyond the end of an array nothing happens."""
+    """Ask for a cache line, into the second cache; beyond the end of an array nothing happens."""
 
     def generate(context, builder, signature, args):
         place = _place(context, builder, signature.args[0], args, ir.IntType(8))
         kind = ir.FunctionType(ir.VoidType(), [place.type, INT, INT, INT])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(
-            function, [place, *(ir.Constant(INT, value) for value in (0, 2, 1))]
-        )  # to read, second cache, data
+        builder.call(function, [place, *(ir.Constant(INT, value) for value in (0, 2, 1))])
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), generate
