@@ -40,13 +40,21 @@ def _read(source, bias, first, variables, padded, to):
 
 
 @part
-def _write(source, first, variables, padded, to, sums):
-    """A puzzle's rows of all heads; they are added up too."""
+def _write(source, first, variables, padded, to):
+    """A puzzle's rows of all heads."""
     for i in range(variables):
         for c in range(to.shape[1] // LANES):
-            value = load(source, c * padded + i, 0)
-            store(to, first + i, c * LANES, value)
-            store(sums, 0, c * LANES, load(sums, 0, c * LANES) + value)
+            store(to, first + i, c * LANES, load(source, c * padded + i, 0))
+
+
+@part
+def _add_up(source, variables, padded, sums):
+    """Add the rows of all heads to sums."""
+    for c in range(sums.shape[1] // LANES):
+        column = load(sums, 0, c * LANES)
+        for i in range(c * padded, c * padded + variables):
+            column = column + load(source, i, 0)
+        store(sums, 0, c * LANES, column)
 
 
 @part
@@ -102,7 +110,7 @@ def attention_forward(qkv_M3H, bias_13H, mixed_MH, shares_K, variables, heads, s
     size = width // heads
     scale, keys, part_rows = f32(1 / math.sqrt(size)), padded // LANES * padded, width // LANES * padded
     qkv, mixed, scores = zeros(3 * part_rows, LANES), zeros(part_rows, LANES), zeros(keys, LANES)
-    turned, unused = zeros(size // LANES * padded, LANES), zeros(1, width)
+    turned = zeros(size // LANES * padded, LANES)
     for puzzle in range(qkv_M3H.shape[0] // variables):
         _read(qkv_M3H, bias_13H, puzzle * variables, variables, padded, qkv)
         for head in range(heads):
@@ -114,7 +122,7 @@ def attention_forward(qkv_M3H, bias_13H, mixed_MH, shares_K, variables, heads, s
             if threshold:
                 _drop(scores, scores, begin // variables * heads + number, seed, threshold, keep_scale)
             product_turned(scores, 0, qkv, v, mixed, q, padded, padded, size)
-        _write(mixed, puzzle * variables, variables, padded, mixed_MH, unused)
+        _write(mixed, puzzle * variables, variables, padded, mixed_MH)
 
 
 @part
@@ -157,4 +165,5 @@ def attention_backward(
             _softmax_backward(scores, grad_scores, variables, padded, scale)
             product_turned(grad_scores, 0, qkv, k, grad_qkv, q, padded, padded, size)
             product(grad_scores, 0, qkv, q, grad_qkv, k, padded, padded, size)
-        _write(grad_qkv, puzzle * variables, variables, padded, grad_qkv_M3H, sums_13H)
+        _write(grad_qkv, puzzle * variables, variables, padded, grad_qkv_M3H)
+        _add_up(grad_qkv, variables, padded, sums_13H)
