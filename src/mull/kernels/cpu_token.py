@@ -27,7 +27,6 @@ from mull.kernels.simd import (
     part,
     random_keep,
     roughly_exp2,
-    roughly_inverse,
     splat,
     store,
     total,
@@ -107,23 +106,24 @@ def gelu(hidden_MF, bias_1F, after_MF, slope_MF):
             store(slope_MF, i, j, share + x * (DENSITY * e))
 
 
-# Abramowitz and Stegun 7.1.25: an error below 2e-5, less than rounding to bfloat16 makes.
-Q = f32(0.47047 / math.sqrt(2))
-B1, B2, B3 = (f32(b / 2) for b in (0.3480242, -0.0958798, 0.7478556))
+# The normal distribution's tail beyond x >= 0 over its density there, fitted so that x times the tail is off by 3e-5.
+R0, R1, R2, R3 = f32(1.25324994), f32(-0.99727373), f32(0.60779972), f32(-0.28390199)
+R4, R5, R6 = f32(0.09199015), f32(-0.0175137), f32(0.00142801)
+LOG2_DENSITY = f32(math.log2(DENSITY))
 
 
 @jit
 def gelu_for_bf16(hidden_MF, bias_1F, after_MF, slope_MF):
-    """The same, as exactly as bfloat16 can tell and without a division, in little more than half the time."""
+    """The same, as exactly as bfloat16 can tell and without a division."""
     for i in range(hidden_MF.shape[0]):
         for j in range(0, hidden_MF.shape[1], LANES):
             x = load(hidden_MF, i, j) + load(bias_1F, 0, j)
-            e = roughly_exp2(x * x * (-HALF * LOG2E))
-            t = roughly_inverse(magnitude(x) * Q + ONE)
-            tail = ((B3 * t + B2) * t + B1) * t * e
+            density = roughly_exp2(x * x * (-HALF * LOG2E) + LOG2_DENSITY)
+            z = magnitude(x)
+            tail = ((((((R6 * z + R5) * z + R4) * z + R3) * z + R2) * z + R1) * z + R0) * density
             share = where_positive(x, ONE - tail, tail)
             store(after_MF, i, j, x * share)
-            store(slope_MF, i, j, share + x * (DENSITY * e))
+            store(slope_MF, i, j, share + x * density)
 
 
 @jit

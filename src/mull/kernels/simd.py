@@ -288,27 +288,6 @@ def roughly_exp2(x):
 
 
 @intrinsic
-def _guess_inverse(typing, a):
-    """1 / a for positive numbers, within an eighth: exponents change sign."""
-
-    def generate(context, builder, signature, args):
-        return builder.bitcast(builder.sub(_ints(0x7EF311C7), builder.bitcast(args[0], INTS)), FLOATS)
-
-    return vector(vector), generate
-
-
-TWO = f32(2)
-
-
-@part
-def roughly_inverse(a):
-    """1 / a for positive numbers by two of Newton's steps, with an error of 3e-4 of its size."""
-    y = _guess_inverse(a)
-    y = y * (TWO - a * y)
-    return y * (TWO - a * y)
-
-
-@intrinsic
 def fetch(typing, array, row, column):
     """Ask for a cache line, into the second cache; beyond the end of an array nothing happens."""
 
