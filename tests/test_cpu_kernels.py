@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mull import kernels
-from mull.kernels import cpu_threads, cpu_token
+from mull.kernels import cpu_gelu, cpu_threads
 from mull.kernels.simd import LANES, jit, random_keep, store
 from mull.losses import supervised
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
@@ -127,7 +127,7 @@ def test_gelu_for_bfloat16_is_exact_enough() -> None:
     (slope,) = torch.autograd.grad(exact.sum(), x)
     found = [np.empty((64, 256), np.float32) for _ in range(2)]
     given = x.detach().float().view(64, 256).numpy()
-    cpu_token.gelu_for_bf16(given, np.zeros((1, 256), np.float32), *found)
+    cpu_gelu.gelu_for_bf16(given, np.zeros((1, 256), np.float32), *found)
     for mine, right in zip(found, (exact, slope), strict=True):
         assert np.abs(mine - right.detach().view(64, 256).numpy()).max() < 3e-5
 

@@ -1,6 +1,6 @@
 """All recurrences of a training window on a CPU, as one autograd function.
 
-Matrix products are torch's, in bfloat16 or float32; all else is compiled by numba (`cpu_token.py`,
+Matrix products are torch's, in bfloat16 or float32; all else is compiled by numba (`cpu_token.py`, `cpu_gelu.py`,
 `cpu_attention.py`). Each of torch's threads takes a share of the puzzles through all recurrences. Everything that the
 backward pass needs is kept, and the memory for it is used again in the next update: new pages cost more than what is
 written into them.
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mull.kernels import cpu_attention, cpu_token
+from mull.kernels import cpu_attention, cpu_gelu, cpu_token
 from mull.kernels.cpu_memory import Array, Plan, Prepared, Room, Sums, give_back, take_room
 from mull.kernels.cpu_threads import everybody, shares_of
 from mull.kernels.fold import Weights
@@ -94,7 +94,7 @@ def _forward(
 ) -> None:
     """All recurrences of one thread's tokens; `x` goes from the first state to the last."""
     arrays, kept, passing, scales = room.arrays, room.kept, room.passing, room.scales
-    gelu = cpu_token.gelu_for_bf16 if plan.bf16 else cpu_token.gelu
+    gelu = cpu_gelu.gelu_for_bf16 if plan.bf16 else cpu_gelu.gelu
     branch, expanded = arrays["branch"], arrays["expanded"]
     for index in range(plan.steps * plan.blocks):
         step, block = divmod(index, plan.blocks)
@@ -141,7 +141,7 @@ def _backward(
         )  # fmt: skip
         gather(block, "contract_w", branches, kept["hidden"][index])
         torch.mm(branches, matrices["contract_w"], out=passing["grad_hidden"])
-        cpu_token.gelu_backward(arrays["grad_hidden"], arrays["slope"][index], added["expand_b"])
+        cpu_gelu.gelu_backward(arrays["grad_hidden"], arrays["slope"][index], added["expand_b"])
         gather(block, "expand_w", passing["grad_hidden"], kept["normed_mlp"][index])
         torch.mm(passing["grad_hidden"], matrices["expand_w"], out=reads)
         normed = arrays["normed_mlp"][index]

@@ -12,23 +12,8 @@ import math
 
 import numpy as np
 
-from mull.kernels.simd import (
-    LANES,
-    ONE,
-    ZERO,
-    exp,
-    f32,
-    fetch,
-    jit,
-    larger,
-    load,
-    part,
-    random_keep,
-    splat,
-    store,
-    zeros,
-)
-from mull.kernels.tiles import product, product_turned, transpose
+from mull.kernels.simd import LANES, ONE, ZERO, exp, f32, jit, larger, load, part, random_keep, splat, store
+from mull.kernels.tiles import fetch, product, product_turned, transpose, zeros
 
 
 @part

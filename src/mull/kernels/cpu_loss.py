@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from mull.kernels.cpu_threads import everybody, shares_of
-from mull.kernels.simd import LANES, ZERO, exp, jit, larger, load, splat, store, zeros
+from mull.kernels.simd import LANES, ZERO, exp, jit, larger, load, splat, store
+from mull.kernels.tiles import zeros
 
 
 def cross_entropy(logits_SLBVD: Tensor, labels_BV: Tensor, labelled_BV: Tensor) -> Tensor:

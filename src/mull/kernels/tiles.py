@@ -9,11 +9,59 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from mull.kernels.simd import FLOATS, LANES, _call, _repeat, intrinsic, part, turn
+from mull.kernels.simd import FLOATS, INT, INTS, LANES, _call, _place, _repeat, intrinsic, part
+
+
+@part
+def zeros(rows, columns):
+    """An array that starts where a cache line does, as numba's own do not: vectors across two lines take longer."""
+    whole = np.zeros(rows * columns + LANES, np.float32)
+    skip = -(whole.ctypes.data // 4) % LANES
+    return whole[skip : skip + rows * columns].reshape(rows, columns)
+
+
+@intrinsic
+def fetch(typing, array, row, column):
+    """Ask for a cache line, into the second cache; beyond the end of an array nothing happens."""
+
+    def generate(context, builder, signature, args):
+        place = _place(context, builder, signature.args[0], args, ir.IntType(8))
+        kind = ir.FunctionType(ir.VoidType(), [place.type, INT, INT, INT])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, *(ir.Constant(INT, value) for value in (0, 2, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def turn(typing, source, row, column, to, to_row, to_column):
+    """Sixteen rows of sixteen numbers of an array become columns of another; both of float32."""
+
+    def generate(context, builder, signature, args):
+        def place(first, i):
+            at = builder.add(args[first + 1], ir.Constant(args[first + 1].type, i))
+            kind = signature.args[first]
+            return _place(context, builder, kind, (args[first], at, args[first + 2]), FLOATS)
+
+        rows = [builder.load(place(0, i), align=4) for i in range(LANES)]
+        for apart in (8, 4, 2, 1):  # squares of that side change places across the diagonal
+            left = [j + LANES - apart if j & apart else j for j in range(LANES)]
+            right = [j + LANES if j & apart else j + apart for j in range(LANES)]
+            for i in (i for i in range(LANES) if not i & apart):
+                pair = rows[i], rows[i + apart]
+                rows[i] = builder.shuffle_vector(*pair, ir.Constant(INTS, left))
+                rows[i + apart] = builder.shuffle_vector(*pair, ir.Constant(INTS, right))
+        for i in range(LANES):
+            builder.store(rows[i], place(3, i), align=4)
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, types.intp, to, types.intp, types.intp), generate
 
 
 def _tile_product(turned: bool, onto: bool) -> Any:
