@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from mull import kernels
-from mull.kernels import cpu, cpu_memory
+from mull.kernels import cpu_gelu, cpu_threads
 from mull.kernels.simd import LANES, jit, random_keep, store
+from mull.losses import supervised
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
+from mull.problem import Batch
 from mull.problems.sudoku import Sudoku
 
 STEPS = 3
@@ -31,9 +37,9 @@ def wanted(logits: Tensor) -> Tensor:
     return (torch.arange(logits.numel()) * 37 % 101 / 101).to(logits.dtype).view_as(logits)
 
 
-def outcome(model: RecurrentTransformer, box: int, bf16: bool = False, seed: int = 1) -> list[Tensor]:
+def outcome(model: RecurrentTransformer, box: int, bf16: bool = False, seed: int = 1, puzzles: int = 5) -> list[Tensor]:
     """Logits, the last state, and the gradients of all parameters for some weighted sum of both."""
-    inputs = torch.randint(box**2 + 1, (5, box**4), generator=torch.Generator().manual_seed(2))
+    inputs = torch.randint(box**2 + 1, (puzzles, box**4), generator=torch.Generator().manual_seed(2))
     model.zero_grad()
     torch.manual_seed(seed)
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -44,16 +50,23 @@ def outcome(model: RecurrentTransformer, box: int, bf16: bool = False, seed: int
     return [t.detach().double().clone() for t in (trace.logits_SLBVD, trace.state_BVH, *found) if t is not None]
 
 
-def outcome_of_two_threads(model: RecurrentTransformer, box: int, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
-    """The same, with two and three puzzles for a thread."""
-    monkeypatch.setattr(cpu, "LEAST_TOKENS", 1)
+@contextmanager
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Here the kernels use two threads, however little there is to do."""
+    monkeypatch.setattr(cpu_threads, "LEAST_TOKENS", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        assert len(cpu._shares(cpu_memory.Plan(box**4, 32, box**2, 2, 1, 1, False, False, 0.0, False), 5 * box**4)) == 2
-        return outcome(model, box)
+        assert len(cpu_threads.shares_of(5, 1)) == 2
+        yield
     finally:
         torch.set_num_threads(before)
+
+
+def outcome_of_two_threads(model: RecurrentTransformer, box: int, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """The same, with two and three puzzles for a thread."""
+    with two_threads(monkeypatch):
+        return outcome(model, box)
 
 
 def error(found: list[Tensor], wanted: list[Tensor]) -> float:
@@ -83,6 +96,60 @@ def test_values_and_gradients_are_those_of_the_plain_path_in_float64(
     assert error(found, exact) < 1e-5
     assert error(shared, exact) < 1e-5
     assert error(plain, exact) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["best", "two blocks"])
+def test_first_states_by_a_table_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    box, config = CONFIGS[name]
+    model = model_of(box, config)
+    with two_threads(monkeypatch), monkeypatch.context() as patch:
+        patch.setattr(model, "start", None)  # so it is not used
+        found = outcome(model, box, puzzles=11)
+    monkeypatch.setenv("MULL_KERNELS", "0")
+    assert error(found, outcome(model.double(), box, puzzles=11)) < 1e-5
+
+
+def test_cross_entropy_and_its_gradient_are_those_of_the_plain_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    logits = (4 * torch.randn(2, 1, 5, 7, 3)).requires_grad_()
+    solution, labelled = torch.randint(3, (5, 7)), torch.rand(5, 7) < 0.7
+    batch = Batch(solution, torch.where(labelled, solution, -1), labelled, labelled)
+    with two_threads(monkeypatch):
+        losses = [2 * supervised(logits, batch, fused=fused) for fused in (True, False)]
+    found, wanted = (torch.autograd.grad(loss, logits)[0] for loss in losses)
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-6)
+    assert torch.allclose(found, wanted, atol=1e-7)
+
+
+def test_gelu_for_bfloat16_is_exact_enough() -> None:
+    x = torch.linspace(-20, 20, 1 << 14, dtype=torch.float64, requires_grad=True)
+    exact = torch.nn.functional.gelu(x)
+    (slope,) = torch.autograd.grad(exact.sum(), x)
+    found = [np.empty((64, 256), np.float32) for _ in range(2)]
+    given = x.detach().float().view(64, 256).numpy()
+    cpu_gelu.gelu_for_bf16(given, np.zeros((1, 256), np.float32), *found)
+    for mine, right in zip(found, (exact, slope), strict=True):
+        assert np.abs(mine - right.detach().view(64, 256).numpy()).max() < 3e-5
+
+
+def test_torch_leaves_its_threads_to_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    with two_threads(monkeypatch):
+        with cpu_threads.kernels_alone():
+            assert torch.get_num_threads() == 1
+            assert len(cpu_threads.shares_of(5, 1)) == 2
+        assert torch.get_num_threads() == 2
+
+
+def test_an_error_in_any_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(number: int, who: int) -> None:
+        if number == who:
+            raise ValueError(f"{number}")
+
+    with two_threads(monkeypatch):
+        for who in range(2):
+            with pytest.raises(ValueError, match=str(who)):
+                cpu_threads.everybody(partial(fail, who=who), 2)
+        assert torch.get_num_threads() == 2
 
 
 @pytest.mark.slow

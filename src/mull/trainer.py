@@ -9,7 +9,7 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -130,8 +130,17 @@ class Trainer:
         self.attentive.fill_(float(self.step >= training.attention_start))
         if self._run is None:
             self._run = self._capture() if self.graphed else self._update
-        self._run()
+        with self._threads():
+            self._run()
         self.step += 1
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """Where the kernels for CPUs do nearly all of the work, the others' threads would only be in their way."""
+        if self.device.type != "cpu" or not self.model.trains_on_cpu_kernels():
+            return nullcontext()
+        from mull.kernels.cpu_threads import kernels_alone
+
+        return kernels_alone()
 
     def _update(self) -> None:
         training = self.recipe.training

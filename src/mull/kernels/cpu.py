@@ -1,6 +1,6 @@
 """All recurrences of a training window on a CPU, as one autograd function.
 
-Matrix products are torch's, in bfloat16 or float32; all else is compiled by numba (`cpu_token.py`,
+Matrix products are torch's, in bfloat16 or float32; all else is compiled by numba (`cpu_token.py`, `cpu_gelu.py`,
 `cpu_attention.py`). Each of torch's threads takes a share of the puzzles through all recurrences. Everything that the
 backward pass needs is kept, and the memory for it is used again in the next update: new pages cost more than what is
 written into them.
@@ -9,24 +9,15 @@ Shapes: S recurrence, L block, T = S L, B puzzle, V variable, M = B V token, H w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from itertools import pairwise
-from threading import Barrier
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mull.kernels import cpu_attention, cpu_token
+from mull.kernels import cpu_attention, cpu_gelu, cpu_token
 from mull.kernels.cpu_memory import Array, Plan, Prepared, Room, Sums, give_back, take_room
+from mull.kernels.cpu_threads import everybody, shares_of
 from mull.kernels.fold import Weights
-
-LEAST_TOKENS = 512
-"""Of a thread: with fewer, calls from Python cost more than the work."""
-MOST_THREADS = 8
-"""Between calls of compiled code only one thread runs at a time, so many would wait."""
 
 
 def run(plan: Plan, weights: Weights, state_BVH: Tensor, context_BVH: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -51,38 +42,44 @@ class _Recurrences(torch.autograd.Function):
         assert state is not None and out_w is not None and out_b is not None
         weights = Prepared.of(plan, out_w, out_b, feedback, [tensor for tensor in flat if tensor is not None])
         logits = torch.empty(plan.steps, plan.blocks, len(state), plan.values)
-        shares, last = _shares(plan, len(state)), torch.empty_like(state)
+        shares, last = shares_of(len(state), plan.variables), torch.empty_like(state)
         rooms = [take_room(plan, share.stop - share.start) for share in shares]
 
         def go(number: int) -> None:
             share, room = shares[number], rooms[number]
-            room.state[:] = state[share].numpy()
-            beside = room.state if context is None else context[share].numpy()
-            _forward(plan, seed, share.start, weights, room, beside, logits.numpy()[:, :, share])
-            last.numpy()[share] = room.state
+            mine = last.numpy()[share]
+            mine[:] = state.numpy()[share]
+            beside = mine if context is None else context.numpy()[share]
+            _forward(plan, seed, share.start, weights, room, mine, beside, logits.numpy()[:, :, share])
 
-        _everybody(go, len(shares))
+        everybody(go, len(shares))
         ctx.plan, ctx.seed, ctx.weights, ctx.shares, ctx.rooms = plan, seed, weights, shares, rooms
         ctx.save_for_backward(logits)
+        ctx.set_materialize_grads(False)
         return logits, last
 
     @staticmethod
-    def backward(ctx: Any, grad_logits: Tensor, grad_state: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_logits: Tensor | None, grad_state: Tensor | None) -> tuple[Tensor | None, ...]:
         """Gradients of what `forward` was given, last recurrence first."""
         plan, weights, shares, rooms = ctx.plan, ctx.weights, ctx.shares, ctx.rooms
         (logits,) = ctx.saved_tensors
-        grad_logits, grad = grad_logits.contiguous(), grad_state.clone(memory_format=torch.contiguous_format)
-        grad_context = torch.zeros_like(grad) if plan.inject else None
+        above = torch.zeros_like(logits) if grad_logits is None else grad_logits.contiguous()
+        grad = torch.empty(logits.shape[2], plan.width)
+        grad_context = torch.empty_like(grad) if plan.inject else None
         sums = [Sums(plan) for _ in shares]
 
         def go(number: int) -> None:
             share, room = shares[number], rooms[number]
             mine = grad.numpy()[share]
-            beside = mine if grad_context is None else grad_context.numpy()[share]
-            given, outputs = grad_logits.numpy()[:, :, share], logits.numpy()[:, :, share]
+            mine[:] = 0 if grad_state is None else grad_state[share].numpy()
+            beside = mine
+            if grad_context is not None:
+                beside = grad_context.numpy()[share]
+                beside[:] = 0
+            given, outputs = above.numpy()[:, :, share], logits.numpy()[:, :, share]
             _backward(plan, ctx.seed, share.start, weights, room, outputs, given, mine, beside, sums[number])
 
-        _everybody(go, len(shares))
+        everybody(go, len(shares))
         for room in rooms:
             give_back(plan, room)
         ctx.rooms = None
@@ -93,10 +90,11 @@ class _Recurrences(torch.autograd.Function):
 
 
 def _forward(
-    plan: Plan, seed: int, begin: int, weights: Prepared, room: Room, context: Array, logits_SLMD: Array
+    plan: Plan, seed: int, begin: int, weights: Prepared, room: Room, x: Array, context: Array, logits_SLMD: Array
 ) -> None:
-    """All recurrences of one thread's tokens."""
-    arrays, kept, passing, scales, x = room.arrays, room.kept, room.passing, room.scales, room.state
+    """All recurrences of one thread's tokens; `x` goes from the first state to the last."""
+    arrays, kept, passing, scales = room.arrays, room.kept, room.passing, room.scales
+    gelu = cpu_gelu.gelu_for_bf16 if plan.bf16 else cpu_gelu.gelu
     branch, expanded = arrays["branch"], arrays["expanded"]
     for index in range(plan.steps * plan.blocks):
         step, block = divmod(index, plan.blocks)
@@ -105,12 +103,13 @@ def _forward(
         drops = [plan.drop(seed, index, place, begin) for place in range(3)]
         cpu_token.enter_block(x, vectors["gain"], context, normed, read, scales[0, index], plan.inject)
         torch.mm(kept["read"][index], matrices["qkv_w"].t(), out=kept["qkv"][index])
-        cpu_attention.attention_forward(qkv, vectors["qkv_b"], mixed, plan.variables, plan.heads, *drops[0])
+        shares = arrays["shares"][index]
+        cpu_attention.attention_forward(qkv, vectors["qkv_b"], mixed, shares, plan.variables, plan.heads, *drops[0])
         torch.mm(kept["mixed"][index], matrices["mix_w"].t(), out=passing["branch"])
         normed = arrays["normed_mlp"][index]
         cpu_token.after_attention(x, branch, vectors["mix_b"], normed, scales[1, index], *drops[1])
         torch.mm(kept["normed_mlp"][index], matrices["expand_w"].t(), out=passing["expanded"])
-        cpu_token.gelu(expanded, vectors["expand_b"], arrays["hidden"][index], arrays["slope"][index])
+        gelu(expanded, vectors["expand_b"], arrays["hidden"][index], arrays["slope"][index])
         torch.mm(kept["hidden"][index], matrices["contract_w"].t(), out=passing["branch"])
         cpu_token.after_mlp(
             x, branch, vectors["contract_b"], arrays["normed_out"][index], scales[2, index],
@@ -142,7 +141,7 @@ def _backward(
         )  # fmt: skip
         gather(block, "contract_w", branches, kept["hidden"][index])
         torch.mm(branches, matrices["contract_w"], out=passing["grad_hidden"])
-        cpu_token.gelu_backward(arrays["grad_hidden"], arrays["slope"][index], added["expand_b"])
+        cpu_gelu.gelu_backward(arrays["grad_hidden"], arrays["slope"][index], added["expand_b"])
         gather(block, "expand_w", passing["grad_hidden"], kept["normed_mlp"][index])
         torch.mm(passing["grad_hidden"], matrices["expand_w"], out=reads)
         normed = arrays["normed_mlp"][index]
@@ -150,8 +149,8 @@ def _backward(
         gather(block, "mix_w", branches, kept["mixed"][index])
         torch.mm(branches, matrices["mix_w"], out=reads)
         cpu_attention.attention_backward(
-            arrays["qkv"][index], vectors["qkv_b"], read, arrays["grad_qkv"], added["qkv_b"], sums.zero,
-            plan.variables, plan.heads, *drops[0],
+            arrays["qkv"][index], vectors["qkv_b"], arrays["shares"][index], read, arrays["grad_qkv"], added["qkv_b"],
+            sums.zero, plan.variables, plan.heads, *drops[0],
         )  # fmt: skip
         gather(block, "qkv_w", passing["grad_qkv"], kept["read"][index])
         torch.mm(passing["grad_qkv"], matrices["qkv_w"], out=reads)
@@ -159,28 +158,3 @@ def _backward(
         cpu_token.enter_block_backward(
             grad, read, normed, scales[0, index], vectors["gain"], grad_context, added["gain"], plan.inject
         )
-
-
-def _shares(plan: Plan, tokens: int) -> list[slice]:
-    """Which tokens each thread takes: whole puzzles."""
-    puzzles = tokens // plan.variables
-    count = max(1, min(torch.get_num_threads(), MOST_THREADS, puzzles, tokens // LEAST_TOKENS))
-    ends = [puzzles * number // count * plan.variables for number in range(count + 1)]
-    return [slice(begin, end) for begin, end in pairwise(ends)]
-
-
-def _everybody(go: Callable[[int], None], count: int) -> None:
-    """Call with each number at the same time, each on one thread."""
-    if count == 1:
-        go(0)
-    else:
-        list(_threads(count).map(torch.no_grad()(go), range(count)))  # gradients are on in a new thread
-
-
-@cache
-def _threads(count: int) -> ThreadPoolExecutor:
-    pool = ThreadPoolExecutor(count, "mull-cpu", partial(torch.set_num_threads, 1))
-    together = Barrier(count)
-    list(pool.map(lambda _: together.wait(), range(count)))  # all have started
-    torch.set_num_threads(count)  # of this thread, which the others' setting changed too
-    return pool

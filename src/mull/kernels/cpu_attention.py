@@ -1,7 +1,9 @@
 """Attention of all puzzles and heads on a CPU, forward and backward.
 
-A head's numbers are copied into arrays that stay in the nearest cache. Scores lie there as (key, query), so that
-softmax adds up and compares whole vectors of queries. Shapes: M token, V variable, H width, C number of a head.
+A head's numbers are copied into arrays that stay in the nearest cache, in panels of sixteen columns (see `tiles.py`).
+Scores lie there as (key, query), so that softmax adds up and compares whole vectors of queries. The shares that it
+gives are kept for the backward pass. Shapes: M token, V variable, P = V in sixteens, H width, and for shares
+K = all panels of all heads' keys, one puzzle after the other.
 """
 
 from __future__ import annotations
@@ -11,154 +13,142 @@ import math
 import numpy as np
 
 from mull.kernels.simd import LANES, ONE, ZERO, exp, f32, jit, larger, load, part, random_keep, splat, store
+from mull.kernels.tiles import fetch, product, product_turned, transpose, zeros
 
 
 @part
-def _product(a, b, c, rows, columns, inner):
-    """c = a b, for rows in eights and columns in sixteens."""
-    for i in range(0, rows, 8):
-        for j in range(0, columns, LANES):
-            s0 = splat(ZERO)
-            s1, s2, s3, s4, s5, s6, s7 = s0, s0, s0, s0, s0, s0, s0
-            for t in range(inner):
-                r = load(b, t, j)
-                s0, s1 = s0 + a[i, t] * r, s1 + a[i + 1, t] * r
-                s2, s3 = s2 + a[i + 2, t] * r, s3 + a[i + 3, t] * r
-                s4, s5 = s4 + a[i + 4, t] * r, s5 + a[i + 5, t] * r
-                s6, s7 = s6 + a[i + 6, t] * r, s7 + a[i + 7, t] * r
-            for k, s in enumerate((s0, s1, s2, s3, s4, s5, s6, s7)):
-                store(c, i + k, j, s)
-
-
-@part
-def _read(source, bias, first, at, variables, to):
-    """One head's rows, plus a bias."""
+def _read(source, bias, first, variables, padded, to):
+    """A puzzle's rows of all heads, plus a bias, into panels: in the order in which they lie in memory."""
     for i in range(variables):
-        for c in range(0, to.shape[1], LANES):
-            store(to, i, c, load(source, first + i, at + c) + load(bias, 0, at + c))
+        for c in range(source.shape[1] // LANES):
+            store(to, c * padded + i, 0, load(source, first + i, c * LANES) + load(bias, 0, c * LANES))
 
 
 @part
-def _write(source, first, at, variables, to, sums):
-    """One head's rows into an array of all heads; they are added up too."""
-    for c in range(0, source.shape[1], LANES):
-        column = load(sums, 0, at + c)
-        for i in range(variables):
-            value = load(source, i, c)
-            store(to, first + i, at + c, value)
-            column = column + value
-        store(sums, 0, at + c, column)
+def _write(source, first, variables, padded, to):
+    """A puzzle's rows of all heads."""
+    for i in range(variables):
+        for c in range(to.shape[1] // LANES):
+            store(to, first + i, c * LANES, load(source, c * padded + i, 0))
 
 
 @part
-def _turn(a, rows, to):
-    for i in range(rows):
-        for c in range(a.shape[1]):
-            to[c, i] = a[i, c]
+def _add_up(source, variables, padded, sums):
+    """Add the rows of all heads to sums."""
+    for c in range(sums.shape[1] // LANES):
+        column = load(sums, 0, c * LANES)
+        for i in range(c * padded, c * padded + variables):
+            column = column + load(source, i, 0)
+        store(sums, 0, c * LANES, column)
 
 
 @part
-def _softmax(scores, variables, scale):
-    """Over keys, for all queries, in place."""
-    for j in range(0, scores.shape[1], LANES):
-        most = load(scores, 0, j)
-        for i in range(1, variables):
-            most = larger(most, load(scores, i, j))
+def _softmax(scores, variables, padded, scale, shares, first):
+    """Over keys, for all queries, in place and into `shares`, from a row on."""
+    for panel in range(0, scores.shape[0], padded):
+        most = load(scores, panel, 0)
+        for i in range(panel + 1, panel + variables):
+            most = larger(most, load(scores, i, 0))
         sums = splat(ZERO)
-        for i in range(variables):
-            e = exp((load(scores, i, j) - most) * scale)
-            store(scores, i, j, e)
+        for i in range(panel, panel + variables):
+            e = exp((load(scores, i, 0) - most) * scale)
+            store(scores, i, 0, e)
             sums = sums + e
-        share = ONE / sums
-        for i in range(variables):
-            store(scores, i, j, load(scores, i, j) * share)
+        one = ONE / sums
+        for i in range(panel, panel + variables):
+            share = load(scores, i, 0) * one
+            store(scores, i, 0, share)
+            store(shares, first + i, 0, share)
 
 
 @part
-def _drop(source, to, variables, head, seed, threshold, scale):
+def _softmax_backward(scores, grad, variables, padded, scale):
+    """In place: gradients of scores before softmax, from those after it."""
+    for panel in range(0, scores.shape[0], padded):
+        sums = splat(ZERO)
+        for i in range(panel, panel + variables):
+            sums = sums + load(scores, i, 0) * load(grad, i, 0)
+        for i in range(panel, panel + variables):
+            store(grad, i, 0, load(scores, i, 0) * (load(grad, i, 0) - sums) * scale)
+
+
+@part
+def _drop(source, to, head, seed, threshold, scale):
     """Dropout of attention: the same for a head and a seed whenever it is asked for."""
-    for i in range(variables):
-        for j in range(0, source.shape[1], LANES):
-            at = np.uint32((head * variables + i) * source.shape[1] + j)
-            store(to, i, j, load(source, i, j) * random_keep(seed, at, threshold, scale))
+    for i in range(source.shape[0]):
+        at = np.uint32((head * source.shape[0] + i) * LANES)
+        store(to, i, 0, load(source, i, 0) * random_keep(seed, at, threshold, scale))
+
+
+@part
+def _keys(shares, first, variables, padded, to):
+    """Shares of a head as floats."""
+    for panel in range(0, to.shape[0], padded):
+        for i in range(panel, panel + variables):
+            store(to, i, 0, load(shares, first + i, 0))
 
 
 @jit
-def attention_forward(qkv_M3H, bias_13H, mixed_MH, variables, heads, seed, threshold, keep_scale, begin):
+def attention_forward(qkv_M3H, bias_13H, mixed_MH, shares_K, variables, heads, seed, threshold, keep_scale, begin):
     """What attention mixes, from queries, keys and values, to which their bias is added here."""
-    width = mixed_MH.shape[1]
-    size, padded = width // heads, (variables + LANES - 1) // LANES * LANES
-    scale = f32(1 / math.sqrt(size))
-    q, k = np.zeros((padded, size), np.float32), np.zeros((padded, size), np.float32)
-    v = np.zeros((padded, size), np.float32)
-    mixed, turned = np.zeros((padded, size), np.float32), np.zeros((size, padded), np.float32)
-    scores, unused = np.zeros((padded, padded), np.float32), np.zeros((1, width), np.float32)
+    width, padded = mixed_MH.shape[1], (variables + LANES - 1) // LANES * LANES
+    size = width // heads
+    scale, keys, part_rows = f32(1 / math.sqrt(size)), padded // LANES * padded, width // LANES * padded
+    qkv, mixed, scores = zeros(3 * part_rows, LANES), zeros(part_rows, LANES), zeros(keys, LANES)
+    turned = zeros(size // LANES * padded, LANES)
     for puzzle in range(qkv_M3H.shape[0] // variables):
-        first = puzzle * variables
+        _read(qkv_M3H, bias_13H, puzzle * variables, variables, padded, qkv)
         for head in range(heads):
-            at = head * size
-            _read(qkv_M3H, bias_13H, first, at, variables, q)
-            _read(qkv_M3H, bias_13H, first, width + at, variables, k)
-            _read(qkv_M3H, bias_13H, first, 2 * width + at, variables, v)
-            _turn(q, variables, turned)
-            _product(k, turned, scores, padded, padded, size)
-            _softmax(scores, variables, scale)
+            number, q = puzzle * heads + head, head * (part_rows // heads)
+            k, v = q + part_rows, q + 2 * part_rows
+            transpose(qkv, q, turned, padded, size)
+            product(qkv, k, turned, 0, scores, 0, padded, size, padded)
+            _softmax(scores, variables, padded, scale, shares_K, number * keys)
             if threshold:
-                _drop(
-                    scores, scores, variables, (begin // variables + puzzle) * heads + head, seed, threshold, keep_scale
-                )
-            _product(scores.T, v, mixed, padded, size, variables)
-            _write(mixed, first, at, variables, mixed_MH, unused)
+                _drop(scores, scores, begin // variables * heads + number, seed, threshold, keep_scale)
+            product_turned(scores, 0, qkv, v, mixed, q, padded, padded, size)
+        _write(mixed, puzzle * variables, variables, padded, mixed_MH)
+
+
+@part
+def _fetch(array, begin, end):
+    """Rows of a later puzzle, which come from memory; a few at a time, since no more than that can be under way."""
+    for i in range(begin, end):
+        for j in range(0, array.shape[1], 2 * LANES):
+            fetch(array, i, j)
 
 
 @jit
 def attention_backward(
-    qkv_M3H, bias_13H, grad_mixed_MH, grad_qkv_M3H, sums_13H, none_13H, variables, heads, seed, threshold, keep_scale,
-    begin,
+    qkv_M3H, bias_13H, shares_K, grad_mixed_MH, grad_qkv_M3H, sums_13H, none_13H, variables, heads, seed, threshold,
+    keep_scale, begin,
 ):  # fmt: skip
     """Gradients of queries, keys and values, and their sums over tokens, which are added to `sums`."""
-    width = grad_mixed_MH.shape[1]
-    size, padded = width // heads, (variables + LANES - 1) // LANES * LANES
-    scale = f32(1 / math.sqrt(size))
-    q, k = np.zeros((padded, size), np.float32), np.zeros((padded, size), np.float32)
-    v = np.zeros((padded, size), np.float32)
-    grad, found = np.zeros((padded, size), np.float32), np.zeros((padded, size), np.float32)
-    turned, kept = np.zeros((size, padded), np.float32), np.zeros((padded, padded), np.float32)
-    scores, grad_scores = np.zeros((padded, padded), np.float32), np.zeros((padded, padded), np.float32)
+    width, padded = grad_mixed_MH.shape[1], (variables + LANES - 1) // LANES * LANES
+    size = width // heads
+    scale, keys, part_rows = f32(1 / math.sqrt(size)), padded // LANES * padded, width // LANES * padded
+    qkv, grad_qkv, grad = zeros(3 * part_rows, LANES), zeros(3 * part_rows, LANES), zeros(part_rows, LANES)
+    turned, scores = zeros(size // LANES * padded, LANES), zeros(keys, LANES)
+    dropped, grad_scores = zeros(keys, LANES), zeros(keys, LANES)
     for puzzle in range(qkv_M3H.shape[0] // variables):
-        first = puzzle * variables
+        later = (puzzle + 1) * variables
+        _read(qkv_M3H, bias_13H, puzzle * variables, variables, padded, qkv)
+        _read(grad_mixed_MH, none_13H, puzzle * variables, variables, padded, grad)
         for head in range(heads):
-            at = head * size
-            _read(qkv_M3H, bias_13H, first, at, variables, q)
-            _read(qkv_M3H, bias_13H, first, width + at, variables, k)
-            _read(qkv_M3H, bias_13H, first, 2 * width + at, variables, v)
-            _read(grad_mixed_MH, none_13H, first, at, variables, grad)
-            _turn(q, variables, turned)
-            _product(k, turned, scores, padded, padded, size)
-            _softmax(scores, variables, scale)
-            _turn(grad, variables, turned)
-            _product(v, turned, grad_scores, padded, padded, size)
+            number, q = puzzle * heads + head, head * (part_rows // heads)
+            k, v = q + part_rows, q + 2 * part_rows
+            _fetch(qkv_M3H, later + variables * head // heads, later + variables * (head + 1) // heads)
+            _keys(shares_K, number * keys, variables, padded, scores)
+            transpose(grad, q, turned, padded, size)
+            product(qkv, v, turned, 0, grad_scores, 0, padded, size, padded)
             if threshold:
-                number = (begin // variables + puzzle) * heads + head
-                _drop(scores, kept, variables, number, seed, threshold, keep_scale)
-                _drop(grad_scores, grad_scores, variables, number, seed, threshold, keep_scale)
-                _product(kept, grad, found, padded, size, variables)
+                _drop(scores, dropped, begin // variables * heads + number, seed, threshold, keep_scale)
+                _drop(grad_scores, grad_scores, begin // variables * heads + number, seed, threshold, keep_scale)
+                product(dropped, 0, grad, q, grad_qkv, v, padded, padded, size)
             else:
-                _product(scores, grad, found, padded, size, variables)
-            _write(found, first, 2 * width + at, variables, grad_qkv_M3H, sums_13H)
-            _softmax_backward(scores, grad_scores, variables, scale)
-            _product(grad_scores.T, k, found, padded, size, variables)
-            _write(found, first, at, variables, grad_qkv_M3H, sums_13H)
-            _product(grad_scores, q, found, padded, size, variables)
-            _write(found, first, width + at, variables, grad_qkv_M3H, sums_13H)
-
-
-@part
-def _softmax_backward(scores, grad, variables, scale):
-    """In place: gradients of scores before softmax, from those after it."""
-    for j in range(0, scores.shape[1], LANES):
-        sums = splat(ZERO)
-        for i in range(variables):
-            sums = sums + load(scores, i, j) * load(grad, i, j)
-        for i in range(variables):
-            store(grad, i, j, load(scores, i, j) * (load(grad, i, j) - sums) * scale)
+                product(scores, 0, grad, q, grad_qkv, v, padded, padded, size)
+            _softmax_backward(scores, grad_scores, variables, padded, scale)
+            product_turned(grad_scores, 0, qkv, k, grad_qkv, q, padded, padded, size)
+            product(grad_scores, 0, qkv, q, grad_qkv, k, padded, padded, size)
+        _write(grad_qkv, puzzle * variables, variables, padded, grad_qkv_M3H)
+        _add_up(grad_qkv, variables, padded, sums_13H)

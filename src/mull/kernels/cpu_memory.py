@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mull.kernels.fold import FIELDS, MATRICES, BlockWeights
+from mull.kernels.simd import LANES
 
 Array = NDArray[Any]
 
@@ -60,6 +61,9 @@ class Room:
             kept["read"] = 1
         passing = {"branch": 1, "expanded": 4, "grad_qkv": 3, "grad_hidden": 4, "grad_branch": 1, "grad_read": 1}
         whole = {n: torch.empty(times, tokens, w * width, dtype=plan.dtype) for n, w in kept.items()}
+        panels = -(-plan.variables // LANES)
+        keys = tokens // plan.variables * plan.heads * panels * panels * LANES
+        whole["shares"] = torch.empty(times, keys, LANES, dtype=plan.dtype)
         if not plan.inject:
             whole["read"] = whole["normed_qkv"]
         self.passing = {n: torch.empty(tokens, w * width, dtype=plan.dtype) for n, w in passing.items()}
@@ -70,7 +74,7 @@ class Room:
         }
         self.arrays = {name: array(tensor) for name, tensor in {**whole, **self.passing}.items()}
         self.scales = np.empty((3, times, tokens), np.float32)
-        self.state = np.empty((tokens, width), np.float32)
+        self.tokens = tokens
 
 
 @dataclass(frozen=True)
@@ -105,16 +109,16 @@ class Sums:
         width = plan.width
         sizes = {"qkv_b": 3, "gain": 1, "mix_b": 1, "expand_b": 4, "contract_b": 1}
         self.vectors = [
-            {name: np.zeros((1, size * width), np.float32) for name, size in sizes.items()} for _ in range(plan.blocks)
+            {name: torch.zeros(1, size * width).numpy() for name, size in sizes.items()} for _ in range(plan.blocks)
         ]
         self.matrices = [
             {name: torch.zeros(left * width, right * width) for name, (left, right) in MATRICES.items()}
             for _ in range(plan.blocks)
         ]
-        self.out_w = np.zeros((plan.values, width), np.float32)
-        self.out_b = np.zeros((1, plan.values), np.float32)
-        self.feedback = np.zeros((plan.values, width), np.float32)
-        self.zero = np.zeros((1, 3 * width), np.float32)
+        self.out_w = torch.zeros(plan.values, width).numpy()
+        self.out_b = torch.zeros(1, plan.values).numpy()
+        self.feedback = torch.zeros(plan.values, width).numpy()
+        self.zero = torch.zeros(1, 3 * width).numpy()
 
     def add(self, other: Sums) -> None:
         """Another thread's."""
@@ -150,7 +154,7 @@ def take_room(plan: Plan, tokens: int) -> Room:
 
 def give_back(plan: Plan, room: Room) -> None:
     """Keep memory for the next update of the same size, and none of other sizes."""
-    key = plan, len(room.state)
+    key = plan, room.tokens
     for other in [other for other in _free if other[0] != plan]:
         del _free[other]
     _free.setdefault(key, []).append(room)

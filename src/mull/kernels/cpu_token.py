@@ -1,4 +1,4 @@
-"""What treats each token alone on a CPU, apart from matrix products: layer norms, residuals, GELU, the output layer.
+"""What treats each token alone on a CPU, apart from matrix products: layer norms, residuals, the output layer.
 
 Products with matrices write and read arrays of the operand type (bfloat16 or float32); a state is float32. Affine maps
 of layer norms are folded into the matrices (see `fold.py`). Arrays (1, n) are biases, or sums over tokens. Dropout is
@@ -13,7 +13,6 @@ import math
 import numpy as np
 
 from mull.kernels.simd import (
-    HALF,
     LANES,
     ONE,
     ZERO,
@@ -22,13 +21,11 @@ from mull.kernels.simd import (
     jit,
     larger,
     load,
-    magnitude,
     part,
     random_keep,
     splat,
     store,
     total,
-    where_positive,
 )
 
 EPSILON = f32(1e-5)
@@ -82,36 +79,6 @@ def after_attention(x_MH, y_MH, bias_1H, normed_MH, scale_M, seed, threshold, ke
         scale_M[i] = scale
         for j in range(0, x_MH.shape[1], LANES):
             store(normed_MH, i, j, (load(x_MH, i, j) - mean) * scale)
-
-
-# Abramowitz and Stegun 7.1.26, for the normal distribution: an error below 1e-7.
-P = f32(0.3275911 / math.sqrt(2))
-A1, A2, A3, A4, A5 = (f32(a / 2) for a in (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429))
-DENSITY = f32(1 / math.sqrt(2 * math.pi))
-
-
-@jit
-def gelu(hidden_MF, bias_1F, after_MF, slope_MF):
-    """GELU and its derivative, which share the exponential."""
-    for i in range(hidden_MF.shape[0]):
-        for j in range(0, hidden_MF.shape[1], LANES):
-            x = load(hidden_MF, i, j) + load(bias_1F, 0, j)
-            e = exp(x * x * -HALF)
-            t = ONE / (magnitude(x) * P + ONE)
-            tail = ((((A5 * t + A4) * t + A3) * t + A2) * t + A1) * t * e
-            share = where_positive(x, ONE - tail, tail)
-            store(after_MF, i, j, x * share)
-            store(slope_MF, i, j, share + x * (DENSITY * e))
-
-
-@jit
-def gelu_backward(grad_MF, slope_MF, sums_1F):
-    """The gradient before GELU, in place, and its sum."""
-    for i in range(grad_MF.shape[0]):
-        for j in range(0, grad_MF.shape[1], LANES):
-            grad = load(grad_MF, i, j) * load(slope_MF, i, j)
-            store(grad_MF, i, j, grad)
-            store(sums_1F, 0, j, load(sums_1F, 0, j) + grad)
 
 
 @part

@@ -12,11 +12,16 @@ from torch.nn import functional as F
 from mull.problem import Batch
 
 
-def supervised(logits_SLBVD: Tensor, batch: Batch[Tensor]) -> Tensor:
+def supervised(logits_SLBVD: Tensor, batch: Batch[Tensor], fused: bool = False) -> Tensor:
     """Cross entropy, averaged over outputs and labelled variables.
 
     The paper's text sums, its code averages; we average, so that the learning rate does not depend on R or the batch.
+    `fused`: by the kernel for CPUs, if the logits are from there.
     """
+    if fused:
+        from mull.kernels.cpu_loss import cross_entropy
+
+        return cross_entropy(logits_SLBVD, batch.solution.long(), batch.labelled)
     labels = batch.solution.long().clamp(min=0).expand(logits_SLBVD.shape[:-1])
     nll = -_log_probability(logits_SLBVD.float(), labels)
     count = batch.labelled.sum().clamp(min=1) * nll.shape[0] * nll.shape[1]

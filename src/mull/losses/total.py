@@ -31,7 +31,7 @@ def total_loss(
     logits = trace.logits_SLBVD[-1:, -1:] if weights.last_step_only else trace.logits_SLBVD
     estimator, terms = weights.estimator, dict[str, Tensor]()
     if weights.supervised:
-        terms["supervised"] = supervised(logits, batch)
+        terms["supervised"] = supervised(logits, batch, trace.fused_on_cpu)
     if weights.cardinality:
         terms["cardinality"] = cardinality(logits, batch, problem, estimator, weights.fixed_bounds_only)
     if weights.attention:

@@ -72,6 +72,8 @@ class Trace:
     """Attention of every head, on request."""
     watched_SLBNV: Tensor | None = None
     """The share of each variable's attention that the watched ones get, on request."""
+    fused_on_cpu: bool = False
+    """Whether the kernels for CPUs computed it, which have one for its loss too."""
 
 
 class Block(nn.Module):
@@ -195,7 +197,7 @@ class RecurrentTransformer(nn.Module):
         The trace has all attention matrices if `attention`; or, with `watch_VV`, how much of variable i's attention
         goes to those j where `watch_VV[i, j]` is 1, which is all that a loss needs to keep.
         """
-        state, context = self.start(inputs)
+        state, context = self._start(inputs)
         if resume is not None:
             carried, fresh = resume
             state = torch.where(fresh[:, None, None], state, carried)
@@ -205,7 +207,7 @@ class RecurrentTransformer(nn.Module):
         if not attention and watch_VV is None and self._fused_on_cpu(state):
             try:
                 outputs, after = self._run_on_cpu(state, context, steps)
-                return Trace(outputs, after, self.tell_given(context))
+                return Trace(outputs, after, self.tell_given(context), fused_on_cpu=True)
             except Exception as error:
                 self.without_kernels(error)
         logits, maps = list[Tensor](), list[Tensor]()
@@ -242,6 +244,37 @@ class RecurrentTransformer(nn.Module):
     def _fused_on_cpu(self, state_BVH: Tensor) -> bool:
         values = self.output.out_features
         return self.kernels and kernels.usable_on_cpu(self.config.width, self.config.heads, values, state_BVH)
+
+    def _start(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """`start`; by a table, if the kernels for CPUs run and a batch has each pair of token and variable often."""
+        often = isinstance(self.embed, nn.Embedding) and 2 * self.embed.num_embeddings <= len(inputs)
+        if often and self.config.dropout == 0 and self._fused_on_cpu(self.output.weight):
+            try:
+                return self._start_by_table(inputs)
+            except Exception as error:
+                self.without_kernels(error)
+        return self.start(inputs)
+
+    def _start_by_table(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """`start`, computed once for each pair of a token and a variable."""
+        from mull.kernels.cpu_lookup import look_up
+
+        assert isinstance(self.embed, nn.Embedding)
+        variables, weight_TH = inputs.shape[1], self.embed.weight
+        table_TVH = weight_TH[:, None].expand(-1, variables, -1)
+        if self.positions is not None:
+            table_TVH = table_TVH + self.positions
+        rows_BV = inputs.long() * variables + torch.arange(variables)
+        table_KH = table_TVH.flatten(0, 1)
+        if self.norm_context is None:
+            (state,) = look_up(rows_BV, table_KH)
+            return state, state
+        state, context = look_up(rows_BV, table_KH, self.norm_context(table_KH))
+        return state, context
+
+    def trains_on_cpu_kernels(self) -> bool:
+        """Whether the kernels for CPUs do nearly all of the work of a training: images take some too."""
+        return isinstance(self.embed, nn.Embedding) and self._fused_on_cpu(self.output.weight)
 
     def _run_on_cpu(self, state_BVH: Tensor, context_BVH: Tensor, steps: int) -> tuple[Tensor, Tensor]:
         from mull.kernels.cpu import run
