@@ -124,7 +124,7 @@ def test_every_term_trains(name: str, loss: LossWeights) -> None:
         trainer.update()
         curve.append(trainer.read_metrics()["loss"])
     assert np.isfinite(curve).all()
-    assert len(trainer.sums) == 3 + (len(loss.terms) if len(loss.terms) > 1 else 0)
+    assert len(trainer.sums) == 4 + (len(loss.terms) if len(loss.terms) > 1 else 0)
     assert np.mean(curve[-5:]) < np.mean(curve[:5])
     assert ("slots.bounds" in trainer.tensors()) == loss.needs_bounds == (trainer.data.bounds is not None)
 

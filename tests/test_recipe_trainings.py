@@ -29,6 +29,11 @@ TINY += [
     "train.labelled_rows=none",
     "labelled_share=none",
     "attention_start=0",
+    "constraint_start=0",
+    "constraint_warmup=0",
+    "weight_decay=0.1",
+    "distort=0",
+    "image_rate=1",
     "validate_every=1",
     "validate_steps=1",
 ]
