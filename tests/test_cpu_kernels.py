@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mull import kernels
-from mull.kernels import cpu_gelu, cpu_threads
+from mull.kernels import cpu_gelu, cpu_gradients, cpu_memory, cpu_threads
 from mull.kernels.simd import LANES, jit, random_keep, store
 from mull.losses import supervised
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
@@ -130,6 +130,20 @@ def test_gelu_for_bfloat16_is_exact_enough() -> None:
     cpu_gelu.gelu_for_bf16(given, np.zeros((1, 256), np.float32), *found)
     for mine, right in zip(found, (exact, slope), strict=True):
         assert np.abs(mine - right.detach().view(64, 256).numpy()).max() < 3e-5
+
+
+@pytest.mark.skipif(not cpu_gradients.usable(), reason="needs AVX-512 with products of bfloat16 numbers")
+@pytest.mark.parametrize(("tokens", "rows", "columns"), [(1, 32, 32), (77, 64, 32), (2000, 96, 160)])
+def test_gradients_of_matrices_are_sums_over_tokens(tokens: int, rows: int, columns: int) -> None:
+    rng = torch.Generator().manual_seed(tokens)
+    left, right = (torch.randn(tokens, n, generator=rng).bfloat16() for n in (rows, columns))
+    before = torch.randn(rows, columns, generator=rng)
+    found = before.clone()
+    units = cpu_gradients.make_units(rows, columns)
+    cpu_gradients.add_products(cpu_memory.array(left), cpu_memory.array(right), found.numpy(), *units)
+    expected = before.double() + left.double().t() @ right.double()
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)
+    assert cpu_gradients.fits(rows, columns) and not cpu_gradients.fits(rows, columns + 16)
 
 
 def test_torch_leaves_its_threads_to_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,8 @@ class Sizes:
 
     rounds: int = 7
     updates: int = 3
-    batches: tuple[int, ...] = (16, 128, 512)
-    our_batches: tuple[int, ...] = (128, 512)
+    batches: tuple[int, ...] = (16, 128, 512, 1024)
+    our_batches: tuple[int, ...] = (128, 512, 1024)
     limit: float = 120.0
     """Seconds of processor time after which a training that has not learned is given up."""
     processes_updates: int = 60

@@ -20,6 +20,7 @@ ROWS, COLUMNS = 9, 2 * LANES
 """Of a tile: as many sums as leave registers for the factors."""
 BYTE, LONG = ir.IntType(8), ir.IntType(64)
 BYTES = ir.VectorType(BYTE, LANES)
+HALVES_32 = ir.VectorType(ir.IntType(16), 2 * LANES)
 PAIRS = ir.VectorType(_BFloat(), 2 * LANES) if llvm_version_info[0] >= 16 else INTS
 """Sixteen units of bfloat16, as LLVM's function wants them."""
 
@@ -38,29 +39,36 @@ def _add_products(builder: Any, kind: Any, sums: Any, a: Any, b: Any) -> Any:
     return builder.call(function, [sums, builder.bitcast(a, numbers), builder.bitcast(b, numbers)])
 
 
-def _loop(builder: Any, kind: Any, rows: list[Any], b: Any, stride: Any, count: Any, first: list[Any]) -> list[Any]:
-    """The sums of all rows, sixteen columns at a time, over `count` units."""
+def _loop(
+    builder: Any, kind: Any, rows: list[Any], apart: Any, b: Any, stride: Any, count: Any, first: list[list[Any]]
+) -> list[list[Any]]:
+    """The sums of all rows, sixteen columns at a time, over `count` units, which are `apart` units apart in a row."""
     before, loop = builder.block, builder.append_basic_block("units")
     after = builder.append_basic_block("sums")
     builder.branch(loop)
     builder.position_at_end(loop)
     k, place = builder.phi(LONG), builder.phi(b.type)
-    sums = [[builder.phi(start.type) for start in first] for _ in rows]
-    units = builder.bitcast(place, INTS.as_pointer())
-    columns = [builder.load(builder.gep(units, [ir.Constant(INT, n)]), align=1) for n in range(len(first))]
+    sums = [[builder.phi(start.type) for start in row] for row in first]
+    units, at = builder.bitcast(place, INTS.as_pointer()), builder.mul(k, apart)
+    columns = [builder.load(builder.gep(units, [ir.Constant(INT, n)]), align=1) for n in range(len(first[0]))]
     new = []
     for row, old in zip(rows, sums, strict=True):
-        unit = _repeat(builder, builder.load(builder.gep(row, [k]), align=1), INTS)
+        unit = _repeat(builder, builder.load(builder.gep(row, [at]), align=1), INTS)
         new.append([_add_products(builder, kind, *pair) for pair in zip(old, [unit] * len(old), columns, strict=True)])
     more = builder.add(k, LONG(1))
     for phi, begin, step in [(k, LONG(0), more), (place, b, builder.gep(place, [stride]))] + [
-        found for old, row in zip(sums, new, strict=True) for found in zip(old, first, row, strict=True)
+        found for rows_of in zip(sums, first, new, strict=True) for found in zip(*rows_of, strict=True)
     ]:
         phi.add_incoming(begin, before)
         phi.add_incoming(step, loop)
     builder.cbranch(builder.icmp_signed("<", more, count), loop, after)
     builder.position_at_end(after)
     return new
+
+
+def _stride(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    """Bytes from one row of an array to the next."""
+    return builder.extract_value(context.make_array(kind)(context, builder, array).strides, 0)
 
 
 def _make_tile(vectors: int) -> Any:
@@ -79,9 +87,10 @@ def _make_tile(vectors: int) -> Any:
 
             begin = _place(context, builder, start_kind, (start, u, v), numbers)
             first = [builder.load(builder.gep(begin, [ir.Constant(INT, n)]), align=4) for n in range(vectors)]
-            stride = builder.extract_value(context.make_array(b_kind)(context, builder, b).strides, 0)
+            stride = _stride(context, builder, b_kind, b)
             b = _place(context, builder, b_kind, (b, k, j), BYTE)
-            sums = _loop(builder, a_kind.dtype, rows(a_kind, a, i, s, INT), b, stride, count, first)
+            places = rows(a_kind, a, i, s, INT)
+            sums = _loop(builder, a_kind.dtype, places, LONG(1), b, stride, count, [first] * ROWS)
             for place, row in zip(rows(out_kind, out, r, c, FLOATS), sums, strict=True):
                 for n, value in enumerate(row):
                     value = value if numbers is FLOATS else builder.sitofp(value, FLOATS)
@@ -98,6 +107,53 @@ tile = _make_tile(COLUMNS // LANES)
 """out[r:, c:] = start[u, v:] + a[i:, s:] b[k:, j:], nine rows, 32 columns, over `count` units; sums become float32."""
 narrow_tile = _make_tile(1)
 """The same with sixteen columns."""
+
+
+TALL = 8
+"""Rows of a tile of `add_tile`: a divisor of what matrices have."""
+
+
+@intrinsic
+def add_tile(typing, a, n, b, j, count, out):
+    """out[n:, j:] += the sum over `count` rows of a[:, n:]^T b[:, j:], eight rows, 32 columns; units of bfloat16."""
+
+    def generate(context, builder, signature, args):
+        a, n, b, j, count, out = args
+        a_kind, b_kind, out_kind = (signature.args[place] for place in (0, 2, 5))
+        apart = builder.udiv(_stride(context, builder, a_kind, a), LONG(4))
+        rows = [builder.add(n, LONG(row)) for row in range(TALL)]
+        places = [_place(context, builder, out_kind, (out, row, j), FLOATS) for row in rows]
+        parts = [[builder.gep(place, [ir.Constant(INT, part)]) for part in range(2)] for place in places]
+        first = [[builder.load(part, align=4) for part in row] for row in parts]
+        units = [_place(context, builder, a_kind, (a, LONG(0), row), INT) for row in rows]
+        start, stride = _place(context, builder, b_kind, (b, LONG(0), j), BYTE), _stride(context, builder, b_kind, b)
+        sums = _loop(builder, types.uint16, units, apart, start, stride, count, first)
+        for row, values in zip(parts, sums, strict=True):
+            for part, value in zip(row, values, strict=True):
+                builder.store(value, part, align=4)
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(a, n, b, n, n, out), generate
+
+
+@intrinsic
+def pair_rows(typing, array, row, column, out, unit):
+    """Units of two rows' bfloat16 numbers, 32 of them, from `row` and `column` on, to row `unit` of `out` (uint32)."""
+
+    def generate(context, builder, signature, args):
+        array, row, column, out, unit = args
+        rows = [(array, row, column), (array, builder.add(row, LONG(1)), column)]
+        both = [builder.load(_place(context, builder, signature.args[0], at, HALVES_32), align=2) for at in rows]
+        for half in range(2):
+            order = [half * LANES + n // 2 + (n % 2) * 2 * LANES for n in range(2 * LANES)]
+            pairs = builder.shuffle_vector(*both, ir.Constant(ir.VectorType(INT, 2 * LANES), order))
+            at = out, unit, builder.add(column, LONG(half * LANES))
+            builder.store(pairs, _place(context, builder, signature.args[3], at, HALVES_32), align=4)
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(array, n, n, out, n), generate
 
 
 @intrinsic

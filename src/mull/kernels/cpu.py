@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mull.kernels import cpu_attention, cpu_gelu, cpu_token
-from mull.kernels.cpu_memory import Array, Plan, Prepared, Room, Sums, give_back, take_room
+from mull.kernels import cpu_attention, cpu_gelu, cpu_gradients, cpu_token
+from mull.kernels.cpu_memory import Array, Plan, Prepared, Room, Sums, array, give_back, take_room
 from mull.kernels.cpu_threads import everybody, shares_of
 from mull.kernels.fold import Weights
 
@@ -128,7 +128,11 @@ def _backward(
     read, reads = arrays["grad_read"], passing["grad_read"]
 
     def gather(block: int, name: str, left: Tensor, right: Tensor) -> None:
-        sums.matrices[block][name] += torch.mm(left.t(), right, out=room.products[name])
+        into = sums.matrices[block][name]
+        if name in room.units:
+            cpu_gradients.add_products(array(left), array(right), into.numpy(), *room.units[name])
+        else:
+            into += torch.mm(left.t(), right, out=room.products[name])
 
     for index in reversed(range(plan.steps * plan.blocks)):
         step, block = divmod(index, plan.blocks)

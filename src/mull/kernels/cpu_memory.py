@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mull.kernels.cpu_gradients import fits, make_units, usable
 from mull.kernels.fold import FIELDS, MATRICES, BlockWeights
 from mull.kernels.simd import LANES
 
@@ -69,8 +70,11 @@ class Room:
         self.passing = {n: torch.empty(tokens, w * width, dtype=plan.dtype) for n, w in passing.items()}
         self.kept = {name: list(tensor.unbind()) for name, tensor in whole.items()}
         """By name, one of each block of each recurrence; what is made anew each time is `passing`."""
+        sizes = {name: (left * width, right * width) for name, (left, right) in MATRICES.items()}
+        self.units = {name: make_units(*size) for name, size in sizes.items() if plan.bf16 and fits(*size) and usable()}
+        """Memory for gradients of matrices: where a kernel computes them, and where torch does."""
         self.products = {
-            name: torch.empty(left * width, right * width, dtype=plan.dtype) for name, (left, right) in MATRICES.items()
+            name: torch.empty(size, dtype=plan.dtype) for name, size in sizes.items() if name not in self.units
         }
         self.arrays = {name: array(tensor) for name, tensor in {**whole, **self.passing}.items()}
         self.scales = np.empty((3, times, tokens), np.float32)

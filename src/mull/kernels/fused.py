@@ -88,7 +88,7 @@ class Fused:
 
     def __init__(self, config: Mapping[str, Any], tensors: Tensors, variables: int) -> None:
         """Round the weights, and compile the kernel."""
-        _check_compiler()
+        check_compiler()
         from mull.kernels.cpu_recur import recur
         from mull.kernels.rounded import make_room, round_weights
 
@@ -124,7 +124,7 @@ class Fused:
         return room
 
 
-def _check_compiler() -> None:
+def check_compiler() -> None:
     """LLVM ends the process where it has no instruction for what it is asked for."""
     from llvmlite.binding import get_host_cpu_features
     from numba.core import config
