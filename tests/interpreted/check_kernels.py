@@ -114,6 +114,8 @@ MORE_SIZES = [
     (81, 9, 64, 4, 1, 2, OPTIONS[3]),
     (81, 16, 128, 4, 1, 1, OPTIONS[3]),
     (150, 4, 16, 1, 1, 2, OPTIONS[0]),  # keys in several blocks
+    (256, 16, 32, 2, 1, 1, OPTIONS[3]),  # 16x16 boards
+    (408, 2, 16, 1, 1, 1, OPTIONS[2]),  # paths in a grid of side 12
     (5, 4, 256, 8, 1, 1, OPTIONS[3]),
 ]
 
