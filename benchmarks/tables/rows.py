@@ -175,7 +175,8 @@ def measure(row: Row, recipe: Recipe, out: Path, device: torch.device, quick: bo
         **scored(runtime, recipe, steps, sets),
     }
     if recipe.training.augment != "none" and row.sides > 1:
-        found["from_sides"] = {"sides": row.sides, **scored(runtime, recipe, steps, sets, row.sides)}
+        late = [step for step in steps if step >= FEWEST] or steps
+        found["from_sides"] = {"sides": row.sides, **scored(runtime, recipe, late, sets, row.sides)}
     if test and row.extra is not None:
         found |= row.extra(runtime, recipe, quick)
     return rounded(found) | {"recipe": to_dict(unhurried(recipe)), "measured": provenance(str(device))}
