@@ -29,7 +29,7 @@ STEPS = (8, 16, 32, 64, 128, 256)
 """Recurrences to measure at."""
 FEWEST = 32
 """Fewest recurrences to choose from, on validation data."""
-SIDES = 8
+SIDES = 16
 """Sides that a board is seen from, also, where the training knew the symmetries (see `mull.views`)."""
 CURVE = 100
 """Points of a learning curve that are kept at most."""
