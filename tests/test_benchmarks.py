@@ -79,6 +79,7 @@ def test_the_cpu_speed_script_trains(root: Path, tmp_path: Path, external_data: 
     assert found["training"]["updates"]["ratio"]["processor"] > 0
 
 
+@pytest.mark.slow
 def test_the_gpu_speed_script_runs(
     root: Path, tmp_path: Path, external_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_what_was_asked_for_on_a_gpu_is_told(root: Path, monkeypatch: pytest.Mon
     assert [verdict(memory, 12, 4) for memory in (16, 12, 3)] == ["25 % short", "✓", "✓ and the aim"]
 
 
+@pytest.mark.slow
 def test_the_embedder_speed_script_runs(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "speed.json"
     command = [sys.executable, "benchmarks/speed/embed.py", "--quick", "--out", str(out)]
@@ -115,6 +117,7 @@ def test_the_embedder_speed_script_runs(root: Path, tmp_path: Path) -> None:
     assert set(json.loads(out.read_text())["boards_per_s"]["2"]) == {"text", "ours", "plain"}
 
 
+@pytest.mark.slow
 def test_the_losses_speed_script_runs(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "speed.json"
     command = [sys.executable, "benchmarks/speed/losses.py", "--quick", "--out", str(out)]
