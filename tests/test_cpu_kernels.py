@@ -16,7 +16,8 @@ from mull.kernels import cpu_gelu, cpu_gradients, cpu_memory, cpu_threads
 from mull.kernels.simd import LANES, jit, random_keep, store
 from mull.losses import supervised
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
-from mull.problem import Batch
+from mull.problem import Batch, Hints
+from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku
 
 STEPS = 3
@@ -107,6 +108,20 @@ def test_first_states_by_a_table_are_the_same(name: str, monkeypatch: pytest.Mon
         found = outcome(model, box, puzzles=11)
     monkeypatch.setenv("MULL_KERNELS", "0")
     assert error(found, outcome(model.double(), box, puzzles=11)) < 1e-5
+
+
+@pytest.mark.filterwarnings("error")
+def test_hints_have_no_table_and_keep_the_kernels() -> None:
+    problem = Nonogram(3)
+    model = RecurrentTransformer(problem, ModelConfig(width=16, heads=1, dropout=0.0))
+    kind = problem.input_kind()
+    assert isinstance(kind, Hints)
+    size = (2 * kind.width * (kind.largest + 1), problem.variables().count, kind.width)
+    inputs = torch.randint(kind.largest + 1, size, generator=torch.Generator().manual_seed(0))
+    found = model(inputs, 2)
+    assert found.fused_on_cpu and model.kernels
+    model.kernels = False
+    torch.testing.assert_close(found.logits_SLBVD, model(inputs, 2).logits_SLBVD, rtol=1e-4, atol=1e-5)
 
 
 def test_cross_entropy_and_its_gradient_are_those_of_the_plain_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from mull import kernels
 from mull.errors import InvalidInput
 from mull.kernels.fold import Weights, fold_model
-from mull.models.embed import ImageEmbedder, make_embedder
+from mull.models.embed import ImageEmbedder, TokenEmbedder, make_embedder
 from mull.problem import Images, Problem
 
 
@@ -247,7 +247,7 @@ class RecurrentTransformer(nn.Module):
 
     def _start(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """`start`; by a table, if the kernels for CPUs run and a batch has each pair of token and variable often."""
-        often = isinstance(self.embed, nn.Embedding) and 2 * self.embed.num_embeddings <= len(inputs)
+        often = isinstance(self.embed, TokenEmbedder) and 2 * self.embed.num_embeddings <= len(inputs)
         if often and self.config.dropout == 0 and self._fused_on_cpu(self.output.weight):
             try:
                 return self._start_by_table(inputs)
@@ -259,7 +259,7 @@ class RecurrentTransformer(nn.Module):
         """`start`, computed once for each pair of a token and a variable."""
         from mull.kernels.cpu_lookup import look_up
 
-        assert isinstance(self.embed, nn.Embedding)
+        assert isinstance(self.embed, TokenEmbedder)
         variables, weight_TH = inputs.shape[1], self.embed.weight
         table_TVH = weight_TH[:, None].expand(-1, variables, -1)
         if self.positions is not None:
