@@ -194,16 +194,6 @@ def largest(typing, a):
 
 
 @intrinsic
-def smaller(typing, a, b):
-    """The smaller of each pair."""
-
-    def generate(context, builder, signature, args):
-        return builder.select(builder.fcmp_ordered("<", *args), *args)
-
-    return vector(vector, vector), generate
-
-
-@intrinsic
 def nearest(typing, a):
     """The nearest whole numbers."""
     return vector(vector), lambda context, builder, signature, args: _call(builder, "rint", FLOATS, *args)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from mull.kernels.avx512 import COLUMNS, ROWS, narrow_tile, store_pairs, tile
 from mull.kernels.cpu_rows import exponentials, gelu, hidden_to_bytes, normed, to_bytes
-from mull.kernels.cpu_token import _statistics
+from mull.kernels.cpu_token import statistics
 from mull.kernels.simd import LANES, LOG2E, ONE, ZERO, jit, load, part, splat, store
 
 
@@ -27,7 +27,7 @@ def _read(context_MH, token, variables, inject, gain_LH, block, room):
     """The layer norm before attention, plus the context, as bytes."""
     x_PH, row, width = room.x_PH, room.floats_RF, room.x_PH.shape[1]
     for i in range(variables):
-        mean, scale = _statistics(x_PH, i)
+        mean, scale = statistics(x_PH, i)
         for j in range(0, width, LANES):
             value = (load(x_PH, i, j) - mean) * scale
             if inject:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mull.kernels.avx512 import ROWS, largest, nearest, smaller, store_bytes, times_power
-from mull.kernels.cpu_token import _statistics
+from mull.kernels.avx512 import ROWS, largest, nearest, store_bytes, times_power
+from mull.kernels.cpu_token import statistics
 from mull.kernels.rounded import LOW
 from mull.kernels.simd import (
     E1,
@@ -19,6 +19,7 @@ from mull.kernels.simd import (
     load,
     magnitude,
     part,
+    smaller,
     splat,
     store,
     total,
@@ -81,7 +82,7 @@ def hidden_to_bytes(hidden_RF, r, to):
 def normed(x_PH, first, to_RH):
     """Nine layer norms."""
     for r in range(ROWS):
-        mean, scale = _statistics(x_PH, first + r)
+        mean, scale = statistics(x_PH, first + r)
         for j in range(0, x_PH.shape[1], LANES):
             store(to_RH, r, j, (load(x_PH, first + r, j) - mean) * scale)
 

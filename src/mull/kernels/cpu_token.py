@@ -32,7 +32,7 @@ EPSILON = f32(1e-5)
 
 
 @part
-def _statistics(x, i):
+def statistics(x, i):
     """Mean and 1 / deviation of a row, as nn.LayerNorm has them."""
     width = x.shape[1]
     sums = splat(ZERO)
@@ -50,7 +50,7 @@ def _statistics(x, i):
 def enter_block(x_MH, gain_1H, context_MH, normed_MH, read_MH, scale_M, inject):
     """The layer norm before attention; with `inject` what attention reads is something else: scaled, plus context."""
     for i in range(x_MH.shape[0]):
-        mean, scale = _statistics(x_MH, i)
+        mean, scale = statistics(x_MH, i)
         scale_M[i] = scale
         for j in range(0, x_MH.shape[1], LANES):
             normed = (load(x_MH, i, j) - mean) * scale
@@ -75,7 +75,7 @@ def after_attention(x_MH, y_MH, bias_1H, normed_MH, scale_M, seed, threshold, ke
     """The state with what attention adds, and its layer norm."""
     for i in range(x_MH.shape[0]):
         _add(x_MH, y_MH, bias_1H, i, seed, threshold, keep_scale, begin)
-        mean, scale = _statistics(x_MH, i)
+        mean, scale = statistics(x_MH, i)
         scale_M[i] = scale
         for j in range(0, x_MH.shape[1], LANES):
             store(normed_MH, i, j, (load(x_MH, i, j) - mean) * scale)
@@ -119,7 +119,7 @@ def after_mlp(
     for first in range(0, tokens, LANES):
         for i in range(first, min(first + LANES, tokens)):
             _add(x_MH, z_MH, bias_1H, i, seed, threshold, keep_scale, begin)
-            mean, scale = _statistics(x_MH, i)
+            mean, scale = statistics(x_MH, i)
             scale_M[i] = scale
             for j in range(0, width, LANES):
                 normed = (load(x_MH, i, j) - mean) * scale

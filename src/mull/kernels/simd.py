@@ -177,6 +177,16 @@ def larger(typing, a, b):
 
 
 @intrinsic
+def smaller(typing, a, b):
+    """The smaller of each pair."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+    return vector(vector, vector), generate
+
+
+@intrinsic
 def where_positive(typing, x, a, b):
     """`a` where `x` is positive, else `b`."""
 
