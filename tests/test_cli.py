@@ -339,6 +339,8 @@ def test_eval(model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert result["steps"]["8"]["whole_board"] == 1.0
     for steps in ("0", "x", "4,4", ""):
         assert "--steps" in complaint((main(["eval", model, "--data", str(data), "--steps", steps]), *_split(capsys)))
+    for more, told in ((["--distort", "1"], "--sides"), (["--distort", "1", "--sides", "2"], "no images")):
+        assert told in complaint((main(["eval", model, "--data", str(data), *more]), *_split(capsys)))
     assert "belongs to sudoku" in complaint((main(["eval", model, "--data", "rrn_test"]), *_split(capsys)))
 
 

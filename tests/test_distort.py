@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from mull.data import sets
-from mull.data.distort import SHIFT, distort
+from mull.data.distort import distort
+from mull.data.warp import BEND, SHIFT
 from mull.errors import InvalidInput
 from mull.problems.visual_sudoku import VisualSudoku
 from mull.recipes import get_recipe, override
@@ -64,8 +65,24 @@ def test_only_images_can_be_distorted() -> None:
         override(get_recipe("visual-sudoku-rrn.best"), ["distort=-1"])
 
 
+SMALL = ["train.name=visual-sudoku-4x4_train", "batch=4", "recurrences=2", "width=16", "carry=0"]
+
+
+def test_distortions_grow_from_update_to_update() -> None:
+    recipe = override(get_recipe("visual-sudoku-rrn.best"), [*SMALL, "distort=1", "bend=1", "distort_warmup=3"])
+    data = sets.load("visual-sudoku-4x4_train", 1)
+    trainer = Trainer(replace(recipe, problem=VisualSudoku(box=2)), data, torch.device("cpu"))
+    trainer.augment, strengths = None, []
+    for _ in range(5):
+        trainer.update()
+        strengths.append(trainer.distorting.item())
+    np.testing.assert_allclose(strengths, [0.25, 0.5, 0.75, 1, 1])
+    trainer.distorting.zero_()
+    assert torch.equal(trainer._draw()[0].inputs, torch.from_numpy(data.inputs).expand(4, -1, -1, -1))
+
+
 def test_a_training_distorts_its_batches() -> None:
-    settings = ["train.name=visual-sudoku-4x4_train", "batch=4", "recurrences=2", "width=16"]
+    settings = SMALL
     drawn_batches = []
     for strength in (0, 1):
         recipe = override(get_recipe("visual-sudoku-rrn.best"), [*settings, f"distort={strength}"])
@@ -75,3 +92,19 @@ def test_a_training_distorts_its_batches() -> None:
     plain, changed = drawn_batches
     assert torch.equal(plain.solution, changed.solution)
     assert not torch.equal(plain.inputs, changed.inputs)
+
+
+def test_bent_images_differ_from_affine_ones_a_little() -> None:
+    straight, bent = (distort(blocks(), 1.0, drawn(5), bend) for bend in (0.0, 1.0))
+    assert torch.equal(distort(blocks(), 1.0, drawn(5)), straight)
+    apart = (straight.float() - bent.float()).abs().sum((2, 3)) / straight.float().sum((2, 3))
+    assert (apart > 0.02).all() and (apart < 0.8).all()
+
+
+def test_what_bends_is_at_most_what_it_may_be() -> None:
+    found = distort(blocks(40, 10), 1e-6, drawn(3), bend=1e6).flatten(0, 1)
+    reach = 14 * BEND + 1  # and a pixel for what lies between pixels
+    inside = torch.zeros(28, 28, dtype=torch.bool)
+    first, last = int(10 - reach), int(18 + reach) + 1
+    inside[first:last, first:last] = True
+    assert (found[:, ~inside] == 0).all() and (found[:, 13:15, 13:15] > 0).any(-1).any(-1).all()

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from mull.errors import InvalidInput
 from mull.models.embed import ImageEmbedder, convolve_and_pool, make_embedder
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.problem import Hints, Images
@@ -128,6 +129,28 @@ def test_images_are_embedded_at_the_asked_size() -> None:
     embedder.initialise(0.5)
     vectors = embedder(torch.randint(0, 256, (2, 81, 28, 28), dtype=torch.uint8))
     assert 0.25 < vectors.std(dim=-1).mean() < 2.0  # pooling adds to it
+
+
+def test_three_layers_read_images_of_the_same_size() -> None:
+    torch.manual_seed(0)
+    embedder = make_embedder(Images(28, 28, 0.5, 0.29), 64, image_layers=3)
+    assert isinstance(embedder, ImageEmbedder)
+    embedder.initialise(0.5)
+    vectors = embedder(torch.randint(0, 256, (2, 81, 28, 28), dtype=torch.uint8))
+    assert vectors.shape == (2, 81, 64) and 0.25 < vectors.std(dim=-1).mean() < 2.0
+    with pytest.raises(InvalidInput, match="2 or 3"):
+        ModelConfig(image_layers=4)
+
+
+def test_dropout_of_images_is_for_training_alone() -> None:
+    torch.manual_seed(0)
+    embedder = make_embedder(Images(28, 28), 8, image_dropout=0.5)
+    images = torch.randint(0, 256, (1, 4, 28, 28), dtype=torch.uint8)
+    assert not torch.equal(embedder(images), embedder(images))
+    embedder.eval()
+    assert torch.equal(embedder(images), embedder(images))
+    with pytest.raises(InvalidInput, match="image_dropout"):
+        ModelConfig(image_dropout=1)
 
 
 def test_hints_are_embedded_by_place_and_number() -> None:

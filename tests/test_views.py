@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from mull.data import sets
+from mull.data.distort import distort
+from mull.data.warp import warp
 from mull.errors import InvalidInput
 from mull.evaluate import evaluate, predict
 from mull.problems import PROBLEMS
@@ -42,6 +45,29 @@ def test_images_move_and_keep_their_digits() -> None:
     shown = view.show(batch.inputs, slice(0, 4))
     for row in range(4):
         np.testing.assert_array_equal(shown[row], batch.inputs[row][view.source_BV[row]])
+
+
+def test_images_are_turned_a_little_on_other_sides() -> None:
+    batch = sets.load("visual-sudoku-4x4_test", 4)
+    problem = PROBLEMS["visual-sudoku-4x4"]()
+    straight, turned = views(problem, 4, 1)[0], views(problem, 4, 1, distort=0.5)[0]
+    shown, changed = (view.show(batch.inputs, slice(0, 4)) for view in (straight, turned))
+    np.testing.assert_array_equal(straight.source_BV, turned.source_BV)
+    assert changed.dtype == np.uint8 and (shown != changed).any(axis=(2, 3)).all()
+    part = turned.show(batch.inputs[1:3], slice(1, 3))  # batches do not matter
+    np.testing.assert_array_equal(part, changed[1:3])
+    with pytest.raises(InvalidInput, match="no images"):
+        views(Sudoku(2), 4, 1, distort=0.5)
+
+
+@pytest.mark.parametrize("shape", [(28, 28), (20, 31)])
+def test_numpy_and_torch_distort_alike(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (3000, *shape)).astype(np.uint8)  # more than one chunk
+    drawn = torch.rand(6, len(images), generator=torch.Generator().manual_seed(1)).numpy() * 2 - 1
+    found = distort(torch.from_numpy(images)[:, None], 2.0, torch.Generator().manual_seed(1))[:, 0]
+    apart = np.abs(warp(images, 2 * drawn).astype(int) - found.numpy())
+    assert (apart <= 1).all() and (apart > 0).mean() < 0.01  # rounding
 
 
 class OneSided(Runtime):

@@ -20,6 +20,7 @@ from mull.problems import PROBLEMS
 from mull.provenance import provenance
 from mull.recipes import Data, Recipe
 from tables.rows import RESULTS, Row, measure, progress, read, recipe_of, same, trained, write
+from tables.turns import Turn
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def run(row: Row, options: Options, minutes: float | None) -> None:
         return
     folder = options.runs / name
     limited = replace(recipe, training=replace(recipe.training, minutes=minutes))
-    if trained(limited, folder, options.device, options.resume):
+    with Turn(options.runs / "turn.lock") as turn:
+        finished = trained(limited, folder, options.device, options.resume, turn)
+    if finished:
         found = measure(row, recipe, folder, options.device, options.quick, test=not options.variant)
     else:
         found = progress(recipe, folder)

@@ -22,7 +22,7 @@ from mull.problems.sudoku import Sudoku
 from mull.provenance import provenance
 from mull.recipes import Data, Recipe, from_dict, get_recipe, override, to_dict
 from mull.runtime import TorchRuntime
-from mull.train import train
+from mull.train import Reporter, train
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 STEPS = (8, 16, 32, 64, 128, 256)
@@ -30,7 +30,8 @@ STEPS = (8, 16, 32, 64, 128, 256)
 FEWEST = 32
 """Fewest recurrences to choose from, on validation data."""
 SIDES = 16
-"""Sides that a board is seen from, also, where the training knew the symmetries (see `mull.views`)."""
+"""Sides that a board is seen from, also, where the training knew the symmetries (see `mull.views`); if it distorted its
+images, they are distorted half as much."""
 CURVE = 100
 """Points of a learning curve that are kept at most."""
 QUICK = ["updates=2", "batch=4", "recurrences=2", "validate_every=1", "validate_steps=2"]
@@ -83,7 +84,7 @@ def unhurried(recipe: Recipe) -> Recipe:
     return replace(recipe, training=replace(recipe.training, minutes=None, checkpoint_seconds=60.0))
 
 
-def trained(recipe: Recipe, out: Path, device: torch.device, resume: bool) -> bool:
+def trained(recipe: Recipe, out: Path, device: torch.device, resume: bool, report: Reporter | None = None) -> bool:
     """Train, or go on with it; whether the training is finished. A finished one is not repeated when resuming."""
     path = out / "checkpoint.safetensors"
     there = resume and path.exists()
@@ -91,7 +92,7 @@ def trained(recipe: Recipe, out: Path, device: torch.device, resume: bool) -> bo
         about = checkpoint.load(path)[1]
         if about["step"] == recipe.training.updates and same(about["recipe"], recipe):
             return True
-    train(recipe, out, str(device), resume=there)
+    train(recipe, out, str(device), resume=there, report=report)
     return bool(checkpoint.load(path)[1]["step"] == recipe.training.updates)
 
 
@@ -152,16 +153,20 @@ def steps_of(row: Row, recipe: Recipe, quick: bool) -> list[int]:
 
 
 def scored(
-    runtime: TorchRuntime, recipe: Recipe, steps: list[int], tests: Sequence[Data], sides: int = 1
+    runtime: TorchRuntime,
+    recipe: Recipe,
+    steps: list[int],
+    tests: Sequence[Data],
+    sides: int = 1,
+    distort: float = 0.0,
 ) -> dict[str, Any]:
     """Accuracy on validation data, the T chosen by it, and accuracy on test data."""
-    valid = evaluate(runtime, recipe.valid.load(recipe.seed), steps, runtime.batch, sides)
+    seen = runtime.batch, sides, distort
+    valid = evaluate(runtime, recipe.valid.load(recipe.seed), steps, *seen)
     right = {step: score["right"] for step, score in valid["steps"].items()}
     found = {"valid": {"set": recipe.valid.name, "instances": valid["instances"], "right": right}, "T": chosen(right)}
     if tests:
-        found["tests"] = {
-            data.name: evaluate(runtime, data.load(recipe.seed), steps, runtime.batch, sides) for data in tests
-        }
+        found["tests"] = {data.name: evaluate(runtime, data.load(recipe.seed), steps, *seen) for data in tests}
     return found
 
 
@@ -176,7 +181,9 @@ def measure(row: Row, recipe: Recipe, out: Path, device: torch.device, quick: bo
     }
     if recipe.training.augment != "none" and row.sides > 1:
         late = [step for step in steps if step >= FEWEST] or steps
-        found["from_sides"] = {"sides": row.sides, **scored(runtime, recipe, late, sets, row.sides)}
+        distort = recipe.training.distort / 2
+        several = scored(runtime, recipe, late, sets, row.sides, distort)
+        found["from_sides"] = {"sides": row.sides, "distort": distort, **several}
     if test and row.extra is not None:
         found |= row.extra(runtime, recipe, quick)
     return rounded(found) | {"recipe": to_dict(unhurried(recipe)), "measured": provenance(str(device))}

@@ -230,6 +230,9 @@ def evaluate(
     sides: Annotated[
         int, typer.Option(min=1, metavar="N", help="See each puzzle as N symmetries show it; the surest answer counts.")
     ] = 1,
+    distort: Annotated[
+        float, typer.Option(min=0, metavar="S", help="Turn and shift images on all sides but one; 0.5 is a little.")
+    ] = 0.0,
     device: Annotated[str | None, typer.Option(metavar="D", help="Use torch, on this device.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
     problem: Own = None,
@@ -238,7 +241,7 @@ def evaluate(
     from mull.scoring import evaluate_model
 
     _own(problem)
-    evaluate_model(model, data, steps, device, json_file, sides)
+    evaluate_model(model, data, steps, device, json_file, sides, distort)
 
 
 @app.command("data")

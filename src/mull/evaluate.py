@@ -16,16 +16,22 @@ from mull.views import certainty, views
 
 
 def predict(
-    runtime: Runtime, inputs: NDArray[Any], steps: Sequence[int], batch_size: int = 256, sides: int = 1
+    runtime: Runtime,
+    inputs: NDArray[Any],
+    steps: Sequence[int],
+    batch_size: int = 256,
+    sides: int = 1,
+    distort: float = 0.0,
 ) -> IntArray:
     """The answers (len(steps), B, V) after each number of recurrences, from one pass.
 
-    With several `sides`, each instance is seen as so many symmetries show it, and the surest answer counts.
+    With several `sides`, each instance is seen as so many symmetries show it, and the surest answer counts; `distort`
+    is how much images are turned and shifted besides, on all sides but the first.
     """
     many = runtime.many()
     if many is not None and len(inputs) * max(steps) * sides >= many:
         runtime = runtime.for_many()
-    others = views(runtime.problem, len(inputs), sides - 1)
+    others = views(runtime.problem, len(inputs), sides - 1, distort)
 
     def run(begin: int) -> IntArray:
         rows = slice(begin, begin + batch_size)
@@ -73,11 +79,16 @@ def metrics(problem: Problem, answers_BV: IntArray, batch: NumpyBatch) -> dict[s
 
 
 def evaluate(
-    runtime: Runtime, batch: NumpyBatch, steps: Sequence[int], batch_size: int = 256, sides: int = 1
+    runtime: Runtime,
+    batch: NumpyBatch,
+    steps: Sequence[int],
+    batch_size: int = 256,
+    sides: int = 1,
+    distort: float = 0.0,
 ) -> dict[str, Any]:
     """All metrics for each number of recurrences, and the share of right answers by number of givens."""
     problem = runtime.problem
-    answers_SBV = predict(runtime, batch.inputs, steps, batch_size, sides)
+    answers_SBV = predict(runtime, batch.inputs, steps, batch_size, sides, distort)
     givens_B = batch.given.sum(axis=1)
     by_givens: dict[str, dict[str, float]] = {}
     for count in np.unique(givens_B):

@@ -28,7 +28,7 @@ class Reporter(Protocol):
     """What wants to know how a training goes: a progress bar, for one."""
 
     def begin(self, recipe: Recipe, total_steps: int, start_step: int) -> None:
-        """Training starts, or goes on from `start_step`."""
+        """Training starts, or goes on from `start_step`, as soon as this returns."""
 
     def progress(self, step: int, metrics: dict[str, float]) -> None:
         """Every few updates: loss, puzzles_per_s, seconds; valid_board where it was just measured."""
@@ -68,8 +68,8 @@ def _device(name: str | None) -> torch.device:
 def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> None:
     """Update, log, validate and save until the updates or the minutes are used up."""
     settings = recipe.training
-    began = saved = time.monotonic()
     log.begin()
+    began = saved = time.monotonic()
     while trainer.step < settings.updates:
         trainer.update()
         last = trainer.step == settings.updates
@@ -132,10 +132,10 @@ class RunLog:
         self.best, self.seconds, self.rows = metadata["best"], metadata["seconds"], metadata["rows"]
 
     def begin(self) -> None:
-        self.started = self.lap = time.monotonic()
-        self.lap_step = self.trainer.step
         if self.report:
             self.report.begin(self.recipe, self.recipe.training.updates, self.trainer.step)
+        self.started = self.lap = time.monotonic()
+        self.lap_step = self.trainer.step
 
     def measure(self) -> dict[str, float]:
         """A row for the log: the means, and the speed, since the last row."""

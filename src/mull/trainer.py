@@ -92,8 +92,9 @@ class Trainer:
         if world > 1:
             self.module = DistributedDataParallel(self.model)
         # Numbers that change from update to update are tensors, since a captured graph reads them anew each time.
-        numbers = [torch.zeros((), device=device) for _ in range(4)]
-        self.broken, self.ema_weight, self.constraints, self.attentive = numbers
+        numbers = [torch.zeros((), device=device) for _ in range(5)]
+        self.broken, self.ema_weight, self.constraints, self.attentive, self.distorting = numbers
+        self.distorting.fill_(1.0)
         self.rates = Rates(device)
         self.optimisers = optimisers(self.model, training, self.rates, self.broken, self.graphed)
         if recipe.loss.needs_bounds:
@@ -128,6 +129,7 @@ class Trainer:
         self.ema_weight.fill_(1 - min(training.ema, (1 + self.step) / (10 + self.step)))
         self.constraints.fill_(constraint_scale(self.step, training))
         self.attentive.fill_(float(self.step >= training.attention_start))
+        self.distorting.fill_(min(1.0, (1 + self.step) / (1 + training.distort_warmup)))
         if self._run is None:
             self._run = self._capture() if self.graphed else self._update
         with self._threads():
@@ -168,13 +170,16 @@ class Trainer:
 
     def _draw(self) -> tuple[Batch[Tensor], tuple[Tensor, Tensor] | None]:
         """A batch for this process: its share of one that all processes draw alike."""
-        size = self.recipe.training.batch
+        training = self.recipe.training
+        size = training.batch
         mine = slice(self.rank, None, self.world)
         batch = self.data[self._rows(size)]
         if self.augment is not None:
             batch = self.augment(batch, self.draws)
-        if self.recipe.training.distort:
-            batch = replace(batch, inputs=distort(batch.inputs, self.recipe.training.distort, self.draws))
+        if training.distort:
+            strength = training.distort * self.distorting
+            changed = distort(batch.inputs, strength, self.draws, training.bend / training.distort)
+            batch = replace(batch, inputs=changed)
         if self.slots is None:
             return batch[mine], None
         chance = torch.rand(size, generator=self.draws, device=self.device)

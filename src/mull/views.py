@@ -1,4 +1,4 @@
-"""Instances seen from several sides: as random symmetries of the problem show them.
+"""Instances seen from several sides: as random symmetries of the problem show them, images turned a little besides.
 
 A model that was trained on all of them solves some instances better from one side than from another. The answer that
 it is surest of, from whichever side, is right more often than any other; no rule of the problem is looked at.
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from mull.constraints import IntArray
 from mull.data.streams import stream
+from mull.data.warp import warp
 from mull.errors import InvalidInput
-from mull.problem import Problem, Symmetries
+from mull.problem import Images, Problem, Symmetries
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,16 @@ class View:
     rename_BD: IntArray | None = None
     """The new name of each value, where values may be relabelled."""
     value_tokens: IntArray | None = None
+    drawn_6BV: NDArray[np.float32] | None = None
+    """How each image is turned, scaled, sheared and shifted (see `mull.data.warp`), where it is."""
 
     def show(self, inputs: NDArray[Any], rows: slice) -> NDArray[Any]:
         """Some instances' inputs (B, V, ...) from this side."""
         source = self.source_BV[rows]
         moved = np.take_along_axis(inputs, source.reshape(*source.shape, *[1] * (inputs.ndim - 2)), axis=1)
+        if self.drawn_6BV is not None:
+            flat = moved.reshape(-1, *moved.shape[2:])
+            return warp(flat, self.drawn_6BV[:, rows].reshape(6, -1)).reshape(moved.shape)
         if self.rename_BD is None or self.value_tokens is None:
             return moved
         tokens = self.value_tokens
@@ -49,17 +55,20 @@ class View:
         return found
 
 
-def views(problem: Problem, instances: int, count: int) -> list[View]:
-    """`count` sides to see each of so many instances from; always the same."""
+def views(problem: Problem, instances: int, count: int, distort: float = 0.0) -> list[View]:
+    """`count` sides to see each of so many instances from; always the same. `distort` is how much images change."""
+    if distort and not isinstance(problem.input_kind(), Images):
+        raise InvalidInput(f"{problem.name} has no images to distort")
     if count == 0:
         return []
     symmetries = problem.symmetries()
     if symmetries is None:
         raise InvalidInput(f"{problem.name} states no symmetries: there is one side to see it from")
-    return [_view(symmetries, problem.variables().values, instances, number) for number in range(count)]
+    values = problem.variables().values
+    return [_view(symmetries, values, instances, number, distort) for number in range(count)]
 
 
-def _view(symmetries: Symmetries, values: int, instances: int, number: int) -> View:
+def _view(symmetries: Symmetries, values: int, instances: int, number: int, distort: float) -> View:
     """A random symmetry for each instance."""
     rng = stream(0, "view", number)
     source_BV: IntArray | None = None
@@ -67,6 +76,9 @@ def _view(symmetries: Symmetries, values: int, instances: int, number: int) -> V
         step_BV = table[rng.integers(len(table), size=instances)]
         source_BV = step_BV if source_BV is None else np.take_along_axis(source_BV, step_BV, axis=1)
     assert source_BV is not None
+    if distort:
+        drawn = rng.random((6, *source_BV.shape), np.float32) * 2 - 1
+        return View(source_BV, drawn_6BV=distort * drawn)
     if symmetries.value_tokens is None:
         return View(source_BV)
     return View(source_BV, rng.random((instances, values)).argsort(axis=1), symmetries.value_tokens)

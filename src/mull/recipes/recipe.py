@@ -81,6 +81,10 @@ class Training:
     """Symmetries drawn for every instance: `none`, `geometric` (moving variables) or `all` (relabelling values too)."""
     distort: float = 0.0
     """How much images are turned, scaled, sheared and shifted for every batch (see `mull.data.distort`); 1 is usual."""
+    bend: float = 0.0
+    """How much they are bent besides; 1 is usual. Without `distort` it does nothing."""
+    distort_warmup: int = 0
+    """Updates over which both grow to that: what digits are is learned first, what they may look like later."""
     labelled_share: float | None = None
     """Share of a batch that is drawn from the labelled rows (see `Data.labelled_rows`); None: all rows alike."""
     constraint_start: int = 0
@@ -116,7 +120,7 @@ class Training:
         for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} is at least 1, not {getattr(self, name)}")
-        for name in ("distort", "image_rate"):
+        for name in ("distort", "bend", "image_rate"):
             if getattr(self, name) < 0:
                 raise InvalidInput(f"{name} is 0 or more, not {getattr(self, name)}")
         for name in ("carry", "ema", "reset_solved", "reset_unsolved", "labelled_share"):
