@@ -132,6 +132,10 @@ class RunLog:
         self.best, self.seconds, self.rows = metadata["best"], metadata["seconds"], metadata["rows"]
 
     def begin(self) -> None:
+        """Compile, which counts as training, and start the clock when whoever wants to know has been told."""
+        began = time.monotonic()
+        self.trainer.prepare()
+        self.seconds += time.monotonic() - began
         if self.report:
             self.report.begin(self.recipe, self.recipe.training.updates, self.trainer.step)
         self.started = self.lap = time.monotonic()

@@ -130,11 +130,16 @@ class Trainer:
         self.constraints.fill_(constraint_scale(self.step, training))
         self.attentive.fill_(float(self.step >= training.attention_start))
         self.distorting.fill_(min(1.0, (1 + self.step) / (1 + training.distort_warmup)))
-        if self._run is None:
-            self._run = self._capture() if self.graphed else self._update
+        self.prepare()
+        assert self._run is not None
         with self._threads():
             self._run()
         self.step += 1
+
+    def prepare(self) -> None:
+        """Compile and capture what an update does, on a GPU; the first update does it otherwise."""
+        if self._run is None:
+            self._run = self._capture() if self.graphed else self._update
 
     def _threads(self) -> AbstractContextManager[None]:
         """Where the kernels for CPUs do nearly all of the work, the others' threads would only be in their way."""
