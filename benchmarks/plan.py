@@ -58,7 +58,6 @@ STEPS = [
     Step("table1", ("sudoku-satnet.paper", "sudoku-satnet.best", "visual-sudoku-satnet.paper",
                     "visual-sudoku-satnet.best"), "SATNet boards, textual and visual"),
     Step("table1", ("sudoku-rrn.paper",), "RRN, 180k, in the paper's setting; accuracy against T"),
-    Step("table1", VISUAL, "is there less to learn by heart with less decay?", "decay-0.3 weight_decay=0.3"),
     Step("table1", (*VISUAL, "visual-sudoku-rrn.best"), "RRN-V, 9k"),
     Step("table2", (*VISUAL, "visual-sudoku-rrn-both.best", "visual-sudoku-rrn-both.paper",
                     "visual-sudoku-rrn-semi.paper", "visual-sudoku-rrn-semi.best", "sudoku-rrn-9k.best"),
