@@ -131,17 +131,6 @@ def test_images_are_embedded_at_the_asked_size() -> None:
     assert 0.25 < vectors.std(dim=-1).mean() < 2.0  # pooling adds to it
 
 
-def test_three_layers_read_images_of_the_same_size() -> None:
-    torch.manual_seed(0)
-    embedder = make_embedder(Images(28, 28, 0.5, 0.29), 64, image_layers=3)
-    assert isinstance(embedder, ImageEmbedder)
-    embedder.initialise(0.5)
-    vectors = embedder(torch.randint(0, 256, (2, 81, 28, 28), dtype=torch.uint8))
-    assert vectors.shape == (2, 81, 64) and 0.25 < vectors.std(dim=-1).mean() < 2.0
-    with pytest.raises(InvalidInput, match="2 or 3"):
-        ModelConfig(image_layers=4)
-
-
 def test_dropout_of_images_is_for_training_alone() -> None:
     torch.manual_seed(0)
     embedder = make_embedder(Images(28, 28), 8, image_dropout=0.5)

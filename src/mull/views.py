@@ -34,8 +34,7 @@ class View:
 
     def show(self, inputs: NDArray[Any], rows: slice) -> NDArray[Any]:
         """Some instances' inputs (B, V, ...) from this side."""
-        source = self.source_BV[rows]
-        moved = np.take_along_axis(inputs, source.reshape(*source.shape, *[1] * (inputs.ndim - 2)), axis=1)
+        moved = inputs[np.arange(len(inputs))[:, None], self.source_BV[rows]]
         if self.drawn_6BV is not None:
             flat = moved.reshape(-1, *moved.shape[2:])
             return warp(flat, self.drawn_6BV[:, rows].reshape(6, -1)).reshape(moved.shape)

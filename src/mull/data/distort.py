@@ -26,10 +26,20 @@ def distort(
     grid = F.affine_grid(_maps(strength * drawn), list(flat.shape), align_corners=False)
     if bend:
         knots = torch.rand(len(flat), 2, KNOTS, KNOTS, device=flat.device, generator=generator) * 2 - 1
-        shifts = F.interpolate(knots * (strength * bend * BEND), flat.shape[2:], mode="bilinear", align_corners=True)
-        grid = grid + shifts.permute(0, 2, 3, 1)
+        across, down = (_between(side, flat.device) for side in (flat.shape[3], flat.shape[2]))
+        shifts = torch.einsum("ncij,yi,xj->nyxc", knots * (strength * bend * BEND), down, across)
+        grid = grid + shifts
     found = F.grid_sample(flat.float(), grid, mode="bilinear", padding_mode="zeros", align_corners=False)
     return found.round().clamp(0, 255).to(images_BVhw.dtype).view_as(images_BVhw)
+
+
+def _between(side: int, device: torch.device) -> Tensor:
+    """(side, KNOTS): how much of each knot there is at each pixel, by its distance to the two next to it.
+
+    As a product, since torch's own interpolation takes far longer for many small images.
+    """
+    places = torch.linspace(0, KNOTS - 1, side, device=device)
+    return (1 - (places[:, None] - torch.arange(KNOTS, device=device)).abs()).clamp(min=0)
 
 
 def _maps(drawn_6N: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ SHIFT = 0.14
 """Largest angle, change of each side's length, shear and shift (as a share of half the image) at strength 1."""
 BEND, KNOTS = 0.12, 5
 """Largest shift (as above) of each of 5 x 5 points, with everything between them in proportion, at strength 1."""
-CHUNK = 2048
+CHUNK = 256
 """Images at a time: what belongs to them should fit into a cache."""
 
 
@@ -55,14 +55,29 @@ def _warp(images_Nhw: NDArray[np.uint8], drawn_6N: NDArray[np.float32]) -> NDArr
     down = ((2 * np.arange(height, dtype=np.float32) + 1) / height - 1)[:, None]
     a, b, c, d, e, f = (number[:, None, None] for number in rows(drawn_6N, np.cos, np.sin))
     # Where each pixel comes from, counted from the corner of a frame of one pixel of background.
-    x = np.clip(((a * across + b * down + c) + 1) * (width / 2) + 0.5, 0, width + 1)
-    y = np.clip(((d * across + e * down + f) + 1) * (height / 2) + 0.5, 0, height + 1)
-    left, top = np.minimum(x.astype(np.int32), width), np.minimum(y.astype(np.int32), height)
-    right, below = x - left, y - top
-    framed = np.pad(images_Nhw, ((0, 0), (1, 1), (1, 1))).astype(np.float32).reshape(-1)
-    line = width + 2
-    place = np.arange(count, dtype=np.int32)[:, None, None] * ((height + 2) * line) + top * line + left
-    upper = framed[place] * (1 - right) + framed[place + 1] * right
-    lower = framed[place + line] * (1 - right) + framed[place + line + 1] * right
-    mixed: NDArray[np.uint8] = np.rint(upper * (1 - below) + lower * below).clip(0, 255).astype(np.uint8)
-    return mixed
+    x, y = a * across + b * down, d * across + e * down
+    for place, shift, side in ((x, c, width), (y, f, height)):
+        place += shift + 1
+        place *= side / 2
+        place += 0.5
+        np.clip(place, 0, side + 0.999, out=place)
+    left, top = x.astype(np.intp), y.astype(np.intp)
+    x -= left
+    y -= top
+    framed = np.zeros((count, height + 2, width + 2), np.float32)
+    framed[:, 1:-1, 1:-1] = images_Nhw
+    line, flat = width + 2, framed.reshape(-1)
+    top *= line
+    top += left
+    top += np.arange(count)[:, None, None] * ((height + 2) * line)
+    upper, lower = (_mixed(flat.take(top + below), flat.take(top + below + 1), x) for below in (0, line))
+    found: NDArray[np.uint8] = np.rint(_mixed(upper, lower, y)).astype(np.uint8)
+    return found
+
+
+def _mixed(first: NDArray[np.float32], second: NDArray[np.float32], share: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The first where the share is 0, the second where it is 1."""
+    second -= first
+    second *= share
+    second += first
+    return second

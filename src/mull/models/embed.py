@@ -33,36 +33,28 @@ class HintEmbedder(nn.Embedding):
 
 
 class ImageEmbedder(nn.Module):
-    """A network of convolutions, shared by all variables: (B, V, height, width) -> (B, V, H).
+    """The LeNet-like network of the paper, shared by all variables: (B, V, height, width) -> (B, V, H).
 
-    The LeNet-like one of the paper: two layers of 5x5 convolution, rectifier and 2x2 pooling, then 500 hidden units.
-    With three layers the second one is two of 3x3 instead, and there are more channels.
+    Two layers of 5x5 convolution, rectifier and 2x2 pooling, then 500 hidden units.
     """
 
-    def __init__(self, kind: Images, width: int, layers: int = 2, dropout: float = 0.0) -> None:
+    def __init__(self, kind: Images, width: int, dropout: float = 0.0) -> None:
         super().__init__()
         rows, columns = (((side - 4) // 2 - 4) // 2 for side in kind.shape)
         self.kind, self.dropout = kind, dropout
-        channels, maps = (20, 50) if layers == 2 else (32, 64)
-        self.first, self.second = nn.Conv2d(1, channels, 5), nn.Conv2d(channels, maps, 5 if layers == 2 else 3)
-        self.third = None if layers == 2 else nn.Conv2d(maps, maps, 3)
-        self.hidden, self.last = nn.Linear(maps * rows * columns, 500), nn.Linear(500, width)
+        self.first, self.second = nn.Conv2d(1, 20, 5), nn.Conv2d(20, 50, 5)
+        self.hidden, self.last = nn.Linear(50 * rows * columns, 500), nn.Linear(500, width)
 
     def initialise(self, std: float) -> None:
         """Weights that keep the size of what passes through them, and vectors of about the given deviation."""
-        for layer in (self.first, self.second, self.third, self.hidden):
-            if layer is not None:
-                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        for layer in (self.first, self.second, self.hidden):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         nn.init.normal_(self.last.weight, std=std / math.sqrt(self.last.in_features))
 
     def forward(self, images: Tensor) -> Tensor:
         """Embed every image; half as much dropout before the hidden units as after them."""
         pixels = (images.flatten(0, 1)[:, None].float() / 255 - self.kind.mean) / self.kind.deviation
-        maps = convolve_and_pool(pixels, self.first, pools=2)
-        if self.third is None:
-            maps = convolve_and_pool(maps, self.second, pools=1)
-        else:
-            maps = F.max_pool2d(F.relu(self.third(F.relu(self.second(maps)))), 2)
+        maps = convolve_and_pool(convolve_and_pool(pixels, self.first, pools=2), self.second, pools=1)
         hidden = F.relu(self.hidden(F.dropout(maps.flatten(1), self.dropout / 2, self.training)))
         vectors: Tensor = self.last(F.dropout(hidden, self.dropout, self.training))
         return vectors.view(*images.shape[:2], -1)
@@ -89,10 +81,10 @@ def convolve_and_pool(images: Tensor, layer: nn.Conv2d, pools: int) -> Tensor:
     return F.relu(pooled).permute(0, 5, 1, 3, 2, 4).reshape(-1, outputs, rows * pools, columns * pools)
 
 
-def make_embedder(kind: InputKind, width: int, image_layers: int = 2, image_dropout: float = 0.0) -> nn.Module:
-    """The embedder for an input kind; the last two are about images alone."""
+def make_embedder(kind: InputKind, width: int, image_dropout: float = 0.0) -> nn.Module:
+    """The embedder for an input kind."""
     if isinstance(kind, Tokens):
         return TokenEmbedder(kind.vocabulary, width)
     if isinstance(kind, Hints):
         return HintEmbedder(kind, width)
-    return ImageEmbedder(kind, width, image_layers, image_dropout)
+    return ImageEmbedder(kind, width, image_dropout)

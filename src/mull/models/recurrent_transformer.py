@@ -52,8 +52,6 @@ class ModelConfig:
     """Feed each recurrence's prediction back into the state (not in the paper)."""
     inject: bool = False
     """Show the input embedding to every block's attention again (not in the paper)."""
-    image_layers: int = 2
-    """Layers of convolution that read images: the paper's 2, or 3."""
     image_dropout: float = 0.0
     """Dropout on the hidden units that read images, and half of it before them (not in the paper)."""
 
@@ -63,8 +61,6 @@ class ModelConfig:
         for name in ("dropout", "image_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidInput(f"{name} is between 0 and 1, not {getattr(self, name)}")
-        if self.image_layers not in (2, 3):
-            raise InvalidInput(f"image_layers is 2 or 3, not {self.image_layers}")
 
 
 @dataclass(frozen=True)
@@ -132,7 +128,7 @@ class RecurrentTransformer(nn.Module):
         super().__init__()
         self.config = config
         variables = problem.variables()
-        self.embed = make_embedder(problem.input_kind(), config.width, config.image_layers, config.image_dropout)
+        self.embed = make_embedder(problem.input_kind(), config.width, config.image_dropout)
         self.positions = nn.Parameter(torch.zeros(variables.count, config.width)) if config.positions else None
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
         self.norm_out = nn.LayerNorm(config.width)
