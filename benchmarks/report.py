@@ -289,7 +289,7 @@ def draw() -> None:
     report_ablations.draw(images)
     accuracy_by_steps(result("sudoku.rrn_test"), images / "accuracy.png")
     learning_curve(result("sudoku-rrn.best.train")["rows"], images / "learning_curve.png")
-    learning_curve(result("visual-sudoku.best.train")["rows"], images / "visual_sudoku_curve.png")
+    learning_curve(result("visual-sudoku-rrn-180k.best.train")["rows"], images / "visual_sudoku_curve.png")
     for model, data in EXAMPLES.items():
         solver, batch = mull.load(model, precision="fp32"), sets.load(data)
         row = int(batch.solution.sum(axis=1).argmax()) if data == "sp4_test" else 0

@@ -1,4 +1,4 @@
-"""What search adds to the recurrences, by model calls: assumed values against restarts from noisy states.
+"""What search adds to the recurrences, by model calls: assumed values against looking again from other sides.
 
 Puzzles that the recurrences alone solve need no search; they are counted and left out. Run on a CPU.
 
@@ -24,7 +24,7 @@ from mull.provenance import provenance
 from mull.search import Search
 
 RESULTS = Path(__file__).parent / "results"
-BUDGETS = (10, 30, 100, 300)
+BUDGETS = (10, 30, 100, 300, 1000, 3000)
 
 
 def left_over(model: str, batch: NumpyBatch, steps: int, count: int) -> tuple[mull.Solver, list[Instance], float]:
@@ -49,7 +49,7 @@ def measure(solver: mull.Solver, instances: list[Instance], calls: int, assuming
     needed = np.array([result.calls if result.values is not None else np.inf for result in results])
     spent = [result.calls for result in results]
     return {
-        "how": "assumptions" if assuming else "restarts",
+        "how": "assumptions" if assuming else "sides",
         "puzzles": len(instances),
         "calls": calls,
         "solved_within": {str(budget): float(np.mean(needed <= budget)) for budget in BUDGETS if budget <= calls},
@@ -65,7 +65,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--count", type=int, default=100, help="puzzles of each set that the recurrences leave over")
-    parser.add_argument("--restarts", type=int, default=100, help="puzzles of each set to restart on")
     parser.add_argument("--out", type=Path, default=RESULTS / "search.json")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
@@ -77,13 +76,14 @@ def main() -> None:
         jobs = [
             ("sudoku", "RRN test boards with 17 givens", hardest, 64, 300),
             ("sudoku", "extreme_test", sets.load("extreme_test", 4 * arguments.count), 64, 300),
+            ("visual-sudoku", "RRN-V test boards", sets.load("rrn-v_test"), 64, 300),
         ]
     for model, name, batch, steps, calls in jobs:
         solver, instances, share = left_over(model, batch, steps, arguments.count)
-        for assuming in (True, False):
-            chosen = instances if assuming else instances[: arguments.restarts]
+        takes = solver.problem.assume(instances[0], 0, 0) is not None if instances else True
+        for assuming in (True, False) if takes else (False,):
             row = {"model": model, "data": name, "tried": len(batch), "by_recurrence": share, "steps": steps}
-            rows.append({**row, **measure(solver, chosen, calls, assuming)})
+            rows.append({**row, **measure(solver, instances, calls, assuming)})
             print(json.dumps(rows[-1]), flush=True)
     write_text(arguments.out, json.dumps({"rows": rows, "provenance": provenance("cpu")}, indent=1) + "\n")
 

@@ -20,7 +20,6 @@ ROWS = paper_and_best(
     "sudoku-satnet.best",
     "sudoku-rrn.paper",
     "sudoku-rrn.best",
-    "sudoku-rrn-deep.best",
     "visual-sudoku-satnet.paper",
     "visual-sudoku-satnet.best",
     "visual-sudoku-rrn.paper",

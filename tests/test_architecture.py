@@ -30,9 +30,9 @@ ORDER = [
     ),
     *(
         "pool",
+        "views",
         "search",
         "provenance",
-        "views",
         "evaluate",
         "optimisers",
         "slots",

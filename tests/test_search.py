@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mull
+from mull.data import sets
 from mull.data.generated import generate
 from mull.errors import InvalidInput
 from mull.problem import Instance
@@ -63,6 +64,34 @@ def test_problems_with_hints_restart() -> None:
     assert result.calls == 8
     if result.values is not None:
         assert solver.problem.check(instance.inputs[None], result.values[None]).all()
+
+
+def test_images_are_looked_at_again() -> None:
+    solver = mull.load("visual-sudoku", exact=False)
+    batch = sets.load("visual-sudoku_test", 1)
+    instance = Instance(batch.inputs[0], batch.given[0], batch.solution[0])
+    assert solver.problem.assume(instance, 0, 0) is None
+    asked = list[np.ndarray]()
+
+    def check(inputs: np.ndarray, values: np.ndarray) -> np.ndarray:
+        np.testing.assert_array_equal(inputs, np.repeat(instance.inputs[None], len(inputs), axis=0))
+        asked.append(values)
+        return solver.verified(inputs, values)
+
+    result = Search(solver.runtime, check, calls=6).run(instance)
+    assert result.values is not None and (result.values == instance.solution).all()
+    first = asked[0]  # after one recurrence nothing is solved yet, and each side has its own guesses
+    assert len(first) == 6 and len(np.unique(first, axis=0)) > 1
+
+
+def test_other_sides_make_up_for_recurrences(hasty: Solver) -> None:
+    instances = puzzles(hasty, 30)
+    tries = [Search(hasty.runtime, hasty.verified, calls, 2, assuming=False) for calls in (1, 16)]
+    found = [[search.run(instance).values for instance in instances] for search in tries]
+    for values, instance in zip(found[1], instances, strict=True):
+        assert values is None or (values == instance.solution).all()
+    few, many = (sum(values is not None for values in one) for one in found)
+    assert many > few
 
 
 def test_restarts_differ(hasty: Solver) -> None:
@@ -120,4 +149,4 @@ def test_the_benchmark_runs(root: Path, tmp_path: Path) -> None:
     command = [sys.executable, "benchmarks/search.py", "--quick", "--out", str(out)]
     subprocess.run(command, cwd=root, check=True, capture_output=True)
     rows = json.loads(out.read_text())["rows"]
-    assert {row["how"] for row in rows} == {"assumptions", "restarts"}
+    assert {row["how"] for row in rows} == {"assumptions", "sides"}

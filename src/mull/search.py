@@ -5,7 +5,8 @@ the checker is an answer to the puzzle itself, since assumptions only add givens
 it is least sure of gets its likely values, one child each; children that contradict the rules outright are dropped.
 Nodes with the fewest assumptions go first, and among those the ones that the model is surest of: nearly every puzzle
 yields to one or two right assumptions, while chasing answers that break few rules leads astray (see docs/log.md).
-Where a problem's inputs cannot take assumptions (hints, images), the model starts again from noisy states instead.
+Where a problem's inputs cannot take assumptions (images, hints), the model looks again from other sides instead, at
+images that are turned and shifted a little; without symmetries it starts again from noisy states.
 
 Shapes: B batch, V variable, D value.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +25,17 @@ from mull.constraints import UNKNOWN, BoolArray, IntArray
 from mull.problem import Instance, Problem
 from mull.runtime import FloatArray, Runtime
 
+if TYPE_CHECKING:
+    from mull.views import View
+
 STEPS = 64
 """Recurrences of one call at most. Fewer save less than they lose (docs/log.md)."""
 VARIABLES = 2
 """Variables of a node whose values are tried."""
 LIKELY = 0.02
 """Values below this probability are left out, as long as two remain."""
+DISTORT = 1.0
+"""How much images are distorted when they are looked at again (see `mull.data.warp`); less finds less (docs/log.md)."""
 NOISE = 0.3
 """Deviation of the noise on a restarted state, relative to the state's own."""
 
@@ -106,26 +112,33 @@ class Search:
         return [one for one, wrong in zip(nodes, wrong_B, strict=True) if not wrong]
 
     def _restart(self, instance: Instance) -> SearchResult:
+        from mull.views import view  # here, since solving seldom looks again and this takes 5 ms to import
+
         rng, calls, spent = np.random.default_rng(self.seed), 0, 0
+        symmetric = self.problem.symmetries() is not None
         while calls < self.calls:
             count = min(self.runtime.batch, self.calls - calls)
             inputs = np.repeat(instance.inputs[None], count, axis=0)
-            answer, _, steps = self._recur(inputs, rng)
+            side = view(self.problem, count, calls, DISTORT) if symmetric else None
+            answer, _, steps = self._recur(inputs, side, rng if side is None else None)
             calls, spent = calls + count, spent + steps * count
             if answer is not None:
                 return SearchResult(answer, calls, spent)
         return SearchResult(None, calls, spent)
 
     def _recur(
-        self, inputs: NDArray[Any], rng: np.random.Generator | None = None
+        self, inputs: NDArray[Any], side: View | None = None, rng: np.random.Generator | None = None
     ) -> tuple[IntArray | None, FloatArray, int]:
         """A verified answer if any row gets one, the last logits, and the recurrences it took."""
-        state = self.runtime.start(inputs)
+        rows = slice(0, len(inputs))
+        state = self.runtime.start(inputs if side is None else side.show(inputs, rows))
         if rng is not None:
             state = self.runtime.disturb(state, NOISE, rng)
         for step in range(1, self.steps + 1):
             state, logits_BVD = self.runtime.step(state)
             values_BV = logits_BVD.argmax(-1)
+            if side is not None:
+                values_BV = side.back(values_BV, rows)
             right_B = self.check(inputs, values_BV)
             if right_B.any():
                 return values_BV[right_B.argmax()], logits_BVD, step

@@ -18,7 +18,7 @@ from mull.constraints import IntArray
 from mull.data.streams import stream
 from mull.data.warp import warp
 from mull.errors import InvalidInput
-from mull.problem import Images, Problem, Symmetries
+from mull.problem import Images, Problem
 
 
 @dataclass(frozen=True)
@@ -58,29 +58,27 @@ def views(problem: Problem, instances: int, count: int, distort: float = 0.0) ->
     """`count` sides to see each of so many instances from; always the same. `distort` is how much images change."""
     if distort and not isinstance(problem.input_kind(), Images):
         raise InvalidInput(f"{problem.name} has no images to distort")
-    if count == 0:
-        return []
+    return [view(problem, instances, number, distort) for number in range(count)]
+
+
+def view(problem: Problem, instances: int, number: int, distort: float = 0.0) -> View:
+    """A random symmetry for each instance, the same for the same number; images are distorted, if there are any."""
     symmetries = problem.symmetries()
     if symmetries is None:
         raise InvalidInput(f"{problem.name} states no symmetries: there is one side to see it from")
-    values = problem.variables().values
-    return [_view(symmetries, values, instances, number, distort) for number in range(count)]
-
-
-def _view(symmetries: Symmetries, values: int, instances: int, number: int, distort: float) -> View:
-    """A random symmetry for each instance."""
     rng = stream(0, "view", number)
     source_BV: IntArray | None = None
     for table in symmetries.permutations:
         step_BV = table[rng.integers(len(table), size=instances)]
         source_BV = step_BV if source_BV is None else np.take_along_axis(source_BV, step_BV, axis=1)
     assert source_BV is not None
-    if distort:
+    if distort and isinstance(problem.input_kind(), Images):
         drawn = rng.random((6, *source_BV.shape), np.float32) * 2 - 1
         return View(source_BV, drawn_6BV=distort * drawn)
     if symmetries.value_tokens is None:
         return View(source_BV)
-    return View(source_BV, rng.random((instances, values)).argsort(axis=1), symmetries.value_tokens)
+    renamed = rng.random((instances, problem.variables().values)).argsort(axis=1)
+    return View(source_BV, renamed, symmetries.value_tokens)
 
 
 def certainty(logits_BVD: NDArray[Any]) -> NDArray[np.float32]:

@@ -21,7 +21,6 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-rrn-9k.best": sudoku.sudoku_rrn_9k_best,
     "sudoku-rrn-9k-both.paper": sudoku.sudoku_rrn_9k_both_paper,
     "sudoku-rrn.best": sudoku.sudoku_rrn_best,
-    "sudoku-rrn-deep.best": sudoku.sudoku_rrn_deep_best,
     "sudoku-rrn.no-labels": sudoku.sudoku_rrn_no_labels,
     "sudoku-rrn-semi.paper": sudoku.sudoku_rrn_semi_paper,
     "sudoku-rrn-semi.best": sudoku.sudoku_rrn_semi_best,

@@ -114,17 +114,6 @@ def sudoku_rrn_best() -> Recipe:
     )
 
 
-def sudoku_rrn_deep_best() -> Recipe:
-    """`sudoku-rrn.best` with two blocks instead of one: for the puzzles with 17 givens that it leaves over."""
-    base = sudoku_rrn_best()
-    return replace(
-        base,
-        name="sudoku-rrn-deep.best",
-        description="RRN puzzles (180k), two blocks, all symmetries, carried slots, feedback, injection",
-        model=replace(base.model, blocks=2),
-    )
-
-
 def sudoku_satnet_best() -> Recipe:
     """The SATNet boards with what makes `sudoku-rrn.best` learn fast."""
     base, paper = sudoku_rrn_best(), sudoku_satnet_paper()
@@ -153,7 +142,7 @@ def sudoku_rrn_9k_best() -> Recipe:
 
 def sudoku_extreme_best() -> Recipe:
     """The hardest puzzles there are: two blocks, and slots that stay longer with what they have not solved."""
-    base = sudoku_rrn_deep_best()
+    base = sudoku_rrn_best()
     return replace(
         base,
         name="sudoku-extreme.best",
@@ -161,6 +150,7 @@ def sudoku_extreme_best() -> Recipe:
         train=Data("extreme_train"),
         valid=Data("extreme_valid"),
         test=Data("extreme_test"),
+        model=replace(base.model, blocks=2),
         training=replace(
             base.training, updates=40_000, carry=0.75, reset_unsolved=0.03, validate_every=2_000, validate_steps=256
         ),

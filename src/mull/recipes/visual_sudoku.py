@@ -20,7 +20,7 @@ COUNTS = LossWeights(cardinality=1, estimator="soft")
 
 def _late(training: Training) -> Training:
     """Counting begins when digits are told apart: before that, a board that is the same for all images counts well."""
-    return replace(training, constraint_start=1_500, constraint_warmup=500)
+    return replace(training, constraint_start=3_000, constraint_warmup=500)
 
 
 def visual_sudoku_satnet_paper() -> Recipe:
@@ -49,11 +49,11 @@ def visual_sudoku_rrn_paper() -> Recipe:
         test=Data("rrn-v_test"),
         model=replace(base.model, image_dropout=0.4),
         training=Training(
-            updates=5_000,
+            updates=8_000,
             batch=128,
             optimiser="muon",
-            learning_rate=5e-3,
-            image_rate=0.2,  # at the full rate digits were not told apart
+            learning_rate=2e-3,  # at 5e-3 boards are learned by heart before digits are told apart
+            image_rate=0.5,
             weight_decay=0.3,
             validate_every=250,
         ),
@@ -81,7 +81,7 @@ def visual_sudoku_rrn_180k_paper() -> Recipe:
         train=replace(base.train, count=180_000),
         test=Data("rrn-v_test", 18_000),
         model=replace(base.model, heads=8),
-        training=replace(base.training, updates=12_000, batch=256, validate_every=1_000),
+        training=replace(base.training, updates=14_000, batch=256, validate_every=1_000),
     )
 
 
@@ -92,7 +92,7 @@ def visual_sudoku_rrn_both_paper() -> Recipe:
         base,
         name="visual-sudoku-rrn-both.paper",
         description="RRN-V (9k puzzles in images), ungrounded, L1R32H4, cardinality and attention losses",
-        training=_late(replace(base.training, attention_start=1_500)),
+        training=_late(replace(base.training, attention_start=3_000)),
         loss=LossWeights(cardinality=1, attention=0.1, estimator="soft"),
     )
 
@@ -151,7 +151,7 @@ def _faster(base: Recipe, name: str, description: str, updates: int) -> Recipe:
             distort_warmup=1_000,
             validate_every=500,
             labelled_share=base.training.labelled_share,
-            constraint_start=base.training.constraint_start,
+            constraint_start=min(1_500, base.training.constraint_start),  # digits are told apart by then
             constraint_warmup=base.training.constraint_warmup,
         ),
     )
