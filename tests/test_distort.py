@@ -68,6 +68,18 @@ def test_only_images_can_be_distorted() -> None:
 SMALL = ["train.name=visual-sudoku-4x4_train", "batch=4", "recurrences=2", "width=16", "carry=0"]
 
 
+def test_a_training_can_begin_with_standardised_vectors() -> None:
+    recipe = replace(override(get_recipe("visual-sudoku-rrn.paper"), SMALL), problem=VisualSudoku(box=2))
+    data = sets.load("visual-sudoku-4x4_train", 40)
+    trainer = Trainer(recipe, data, torch.device("cpu"))
+    for model in (trainer.model.eval(), trainer.ema):
+        vectors = model.embed(torch.from_numpy(data.inputs)).flatten(0, 1)
+        torch.testing.assert_close(vectors.std(0), torch.full((16,), 0.5), atol=1e-3, rtol=0)
+        assert vectors.mean(0).abs().max() < 1e-3
+    with pytest.raises(InvalidInput, match="images"):
+        Trainer(override(get_recipe("sudoku-4x4"), ["standardise=true"]), data, torch.device("cpu"))
+
+
 def test_distortions_grow_from_update_to_update() -> None:
     recipe = override(get_recipe("visual-sudoku-rrn.best"), [*SMALL, "distort=1", "bend=1", "distort_warmup=3"])
     data = sets.load("visual-sudoku-4x4_train", 1)

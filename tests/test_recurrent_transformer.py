@@ -131,6 +131,18 @@ def test_images_are_embedded_at_the_asked_size() -> None:
     assert 0.25 < vectors.std(dim=-1).mean() < 2.0  # pooling adds to it
 
 
+def test_vectors_of_images_can_begin_alike_in_mean_and_deviation() -> None:
+    torch.manual_seed(0)
+    embedder = make_embedder(Images(28, 28, 0.5, 0.29), 64)
+    assert isinstance(embedder, ImageEmbedder)
+    embedder.initialise(0.5)
+    images = torch.randint(0, 256, (3, 81, 28, 28), dtype=torch.uint8)
+    embedder.standardise(images, 0.7)
+    vectors = embedder(images).flatten(0, 1)
+    torch.testing.assert_close(vectors.mean(0), torch.zeros(64), atol=1e-4, rtol=0)
+    torch.testing.assert_close(vectors.std(0), torch.full((64,), 0.7), atol=1e-3, rtol=0)
+
+
 def test_dropout_of_images_is_for_training_alone() -> None:
     torch.manual_seed(0)
     embedder = make_embedder(Images(28, 28), 8, image_dropout=0.5)

@@ -42,8 +42,8 @@ TARGETS = (
            idea="dropout in the embedder, `image_rate` 0.3"),
     Target("RRN-V ungrounded, 9k", "table1", "rrn-v_test", 75.6, ("visual-sudoku-rrn.paper",), 75.6,
            ("visual-sudoku-rrn.best",), 90,
-           idea="blocks that learn more slowly (a rate of 0.001 to 0.002, or AdamW), so that digits are told apart "
-           "before boards are learned by heart"),
+           idea="all digits but 3 and 5 are told apart: images whose vectors begin with mean 0 (`standardise`), and "
+           "blocks that learn more slowly (a rate of 0.001 to 0.002, or AdamW)"),
     Target("RRN-V ungrounded, 180k", "table1", "rrn-v_test", 89.5, ("visual-sudoku-rrn-180k.paper",), 89.5,
            ("visual-sudoku-rrn-180k.best",), 97,
            idea="new images for every batch instead of one for each cell, more updates"),

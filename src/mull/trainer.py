@@ -24,6 +24,7 @@ from mull.data.streams import stream
 from mull.errors import InvalidInput, UserError
 from mull.losses import total_loss
 from mull.losses.attention import adjacency
+from mull.models.embed import ImageEmbedder
 from mull.models.recurrent_transformer import RecurrentTransformer, Trace
 from mull.optimisers import Rates, optimisers
 from mull.problem import Batch, Images, NumpyBatch, with_bounds
@@ -67,6 +68,8 @@ def _bf16_on_cpu(recipe: Recipe, device: torch.device) -> bool:
     return device.type == "cpu" and recipe.loss.terms == ["supervised"] and has_bf16_products()
 
 
+STANDARD = 64
+"""Instances whose images are looked at to begin with standardised vectors."""
 OWN = ("slots.", "random.")
 """State that each process has for itself."""
 
@@ -84,6 +87,8 @@ class Trainer:
             raise InvalidInput(f"a batch of {training.batch} cannot be split among {world} processes")
         torch.manual_seed(_torch_seed(recipe.seed, "weights"))
         self.model = RecurrentTransformer(recipe.problem, recipe.model).to(device)
+        if training.standardise:
+            self._standardise(data)
         self.model.kernels = training.kernels
         self.ema = copy.deepcopy(self.model).eval()
         self.module: nn.Module = self.model
@@ -121,6 +126,16 @@ class Trainer:
         self.lost[-1] = 1
         self.step = 0
         self._run: Callable[[], None] | None = None
+
+    def _standardise(self, data: NumpyBatch) -> None:
+        """Let the embedder of images begin with vectors that differ as much as they can."""
+        embedder = self.model.embed
+        if not isinstance(embedder, ImageEmbedder):
+            raise InvalidInput(f"standardise is for images, and {self.recipe.problem.name} has none")
+        embedder.eval()
+        std = self.recipe.model.embedding_std
+        embedder.standardise(torch.from_numpy(data.inputs[:STANDARD]).to(self.device), std or 1.0)
+        embedder.train()
 
     def update(self) -> None:
         """One optimiser step."""

@@ -51,6 +51,17 @@ class ImageEmbedder(nn.Module):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         nn.init.normal_(self.last.weight, std=std / math.sqrt(self.last.in_features))
 
+    @torch.no_grad()
+    def standardise(self, images: Tensor, std: float) -> None:
+        """Shift and scale the vectors: each of their numbers gets mean 0 and this deviation over these images.
+
+        Without it, most of a vector is the same for all images, and similar digits lie close together.
+        """
+        vectors = self(images).flatten(0, 1)
+        scale = std / vectors.std(dim=0)
+        self.last.weight.mul_(scale[:, None])
+        self.last.bias.sub_(vectors.mean(dim=0)).mul_(scale)
+
     def forward(self, images: Tensor) -> Tensor:
         """Embed every image; half as much dropout before the hidden units as after them."""
         pixels = (images.flatten(0, 1)[:, None].float() / 255 - self.kind.mean) / self.kind.deviation

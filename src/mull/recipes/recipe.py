@@ -69,6 +69,8 @@ class Training:
     learning_rate: float = 1e-3
     image_rate: float = 1.0
     """Learning rate of the network that reads images, as a share of the others'; it is AdamW's in any case."""
+    standardise: bool = False
+    """Begin with vectors of images that have mean 0 and the deviation of embeddings over some training images."""
     warmup: int = 200
     """Updates over which the learning rate rises to its peak; it falls to zero as a cosine afterwards."""
     weight_decay: float = 0.1
