@@ -68,7 +68,7 @@ class Catalogue:
         self.card(name)
         with self._lock:
             if name not in self.engines:
-                solver = Solver(load_runtime(self._files[name]), exact=False)
+                solver = Solver(load_runtime(self._files[name], precision="auto"), exact=False)
                 self.engines[name] = Engine(solver, self._settings.queue)
             return self.engines[name]
 
