@@ -231,20 +231,19 @@ def test_a_training_of_a_table_is_stopped_and_resumed(
 
 def test_trainings_of_several_scripts_take_turns(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(root / "benchmarks"))
-    from mull.recipes import get_recipe
     from tables.turns import Turn
 
-    recipe, began = get_recipe("sudoku-4x4"), threading.Event()
+    began = threading.Event()
     with Turn(tmp_path / "runs" / "turn.lock") as first, Turn(tmp_path / "runs" / "turn.lock") as second:
-        first.begin(recipe, 2, 0)
-        waiting = threading.Thread(target=lambda: (second.begin(recipe, 2, 0), began.set()), daemon=True)
+        first.ready()
+        waiting = threading.Thread(target=lambda: (second.ready(), began.set()), daemon=True)
         waiting.start()
         assert not began.wait(0.3)
         first.end({})
         assert began.wait(10)
         waiting.join()
         with Turn(tmp_path / "runs" / "turn.lock") as third:
-            fails = threading.Thread(target=lambda: third.begin(recipe, 2, 0), daemon=True)
+            fails = threading.Thread(target=lambda: third.ready(), daemon=True)
             fails.start()
             second.__exit__(None, None, None)  # as when a training fails: its end is never told
             fails.join(10)

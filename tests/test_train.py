@@ -85,16 +85,20 @@ def test_a_run_leaves_its_files_and_says_where_it_came_from(tmp_path: Path) -> N
         def begin(self, recipe: Recipe, total_steps: int, start_step: int) -> None:
             assert (total_steps, start_step) == (40, 0)
 
+        def ready(self) -> None:
+            assert seen == []
+            seen.append(0)
+
         def progress(self, step: int, metrics: dict[str, float]) -> None:
             seen.append(step)
             assert {"loss", "puzzles_per_s"} <= metrics.keys()
-            assert len(losses(tmp_path / "run")) == len(seen)  # written at once
+            assert len(losses(tmp_path / "run")) == len(seen) - 1  # written at once
 
         def end(self, summary: dict[str, object]) -> None:
             assert summary["step"] == 40
 
     train(small_recipe(), tmp_path / "run", "cpu", report=Report())
-    assert seen[-1] == 40
+    assert seen[0] == 0 and seen[-1] == 40
     recipe = json.loads((tmp_path / "run" / "recipe.json").read_text())
     assert recipe["training"]["updates"] == 40
     assert {"commit", "torch", "hardware", "command"} <= recipe["provenance"].keys()

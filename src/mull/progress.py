@@ -61,6 +61,9 @@ class LiveReporter:
         )
         self._progress.start()
 
+    def ready(self) -> None:
+        """Nothing more to show."""
+
     def progress(self, step: int, metrics: dict[str, float]) -> None:
         """Move the bar."""
         if self._progress is None or self._task is None:
@@ -94,6 +97,9 @@ class PlainReporter:
         self._total, self._first = total_steps, start_step
         self._began = self._said = time.monotonic()
         print(f"training {recipe.name}: {total_steps:,} updates" + (f", from {start_step:,}" if start_step else ""))
+
+    def ready(self) -> None:
+        """Nothing more to show."""
 
     def progress(self, step: int, metrics: dict[str, float]) -> None:
         """Say where it is, after each validation and every few seconds."""

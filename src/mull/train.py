@@ -28,7 +28,10 @@ class Reporter(Protocol):
     """What wants to know how a training goes: a progress bar, for one."""
 
     def begin(self, recipe: Recipe, total_steps: int, start_step: int) -> None:
-        """Training starts, or goes on from `start_step`, as soon as this returns."""
+        """Training starts, or goes on from `start_step`: with compiling, on a GPU."""
+
+    def ready(self) -> None:
+        """The first update comes as soon as this returns."""
 
     def progress(self, step: int, metrics: dict[str, float]) -> None:
         """Every few updates: loss, puzzles_per_s, seconds; valid_board where it was just measured."""
@@ -132,12 +135,14 @@ class RunLog:
         self.best, self.seconds, self.rows = metadata["best"], metadata["seconds"], metadata["rows"]
 
     def begin(self) -> None:
-        """Compile, which counts as training, and start the clock when whoever wants to know has been told."""
+        """Compile, which counts as training, and go on when whoever wants to know is ready, too."""
+        if self.report:
+            self.report.begin(self.recipe, self.recipe.training.updates, self.trainer.step)
         began = time.monotonic()
         self.trainer.prepare()
         self.seconds += time.monotonic() - began
         if self.report:
-            self.report.begin(self.recipe, self.recipe.training.updates, self.trainer.step)
+            self.report.ready()
         self.started = self.lap = time.monotonic()
         self.lap_step = self.trainer.step
 
