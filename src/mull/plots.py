@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 INK, FAINT, MODEL, WRONG = "#1b1f24", "#c9ced6", "#1f5fbf", "#c0392b"
 PAPER = "#ffffff"
 COLOURS: dict[Role, str] = {"ink": INK, "given": INK, "faint": FAINT, "paper": PAPER, "model": MODEL, "wrong": WRONG}
-LINES = (MODEL, INK, WRONG, "#2e8b57", "#8e44ad", "#d68910")
+LINES = (MODEL, INK, WRONG, "#2e8b57", "#8e44ad", "#d68910", "#16a0b0", "#8d5524")
 DPI = 200
 WIDTH = 6.0
 """Inches; with DPI, 1200 pixels: the width of a README."""
@@ -203,7 +203,7 @@ def line_panels(panels: Sequence[Panel], path: Path) -> None:
     for axis in axes.ravel()[len(panels) :]:
         axis.set_axis_off()
     for axis, panel in zip(axes.ravel(), panels, strict=False):
-        styles = zip(("o-", "s--", "^:", "d-.", "v-", "x--"), LINES, strict=True)
+        styles = zip(("o-", "s--", "^:", "d-.", "v-", "x--", "P-", "*:"), LINES, strict=True)
         for (name, points), (style, colour) in zip(panel.lines.items(), cycle(styles), strict=False):
             x, y = zip(*points, strict=True) if points else ([], [])
             axis.plot(x, y, style, color=colour, markersize=2.5, linewidth=1.0, label=name)
