@@ -20,6 +20,7 @@ from tables.rows import Row
 
 LEVELS = (
     Data("sudoku-16x16-medium_test", 1_000),
+    Data("sudoku-16x16-tough_test", 1_000),
     Data("sudoku-16x16-hard_test", 500),
     Data("sudoku16-basic", 1_000),  # of 6,000
     *(Data(f"sudoku16-{level}") for level in ("intermediate", "advanced")),

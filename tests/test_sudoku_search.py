@@ -219,7 +219,9 @@ def level(name: str) -> Sudoku:
     return sudoku
 
 
-@pytest.mark.parametrize(("name", "mean", "count"), [("simple", 111, 100), ("medium", 95, 60), ("hard", 84.5, 20)])
+@pytest.mark.parametrize(
+    ("name", "mean", "count"), [("simple", 111, 100), ("medium", 95, 60), ("tough", 103, 60), ("hard", 84.5, 20)]
+)
 def test_levels_have_their_mean_number_of_givens(name: str, mean: float, count: int) -> None:
     sudoku, rng = level(name), np.random.default_rng(0)
     givens = [int(sudoku.generate(rng).given.sum()) for _ in range(count)]
@@ -228,6 +230,54 @@ def test_levels_have_their_mean_number_of_givens(name: str, mean: float, count: 
     assert low <= min(givens) and max(givens) <= high
     if name == "hard":
         assert max(givens) < 90
+
+
+def needs_no_guess(sudoku: Sudoku, tokens: np.ndarray) -> bool:
+    """Naked and hidden singles, one at a time, in plain Python: whether they fill the board."""
+    groups = [scope for rule in sudoku.constraints()[:3] for scope in rule.scopes()]
+    values, all_values = tokens.astype(int), set(range(1, sudoku.side + 1))
+    left = {cell: set(all_values) for cell in np.flatnonzero(values == 0)}
+    while left:
+        for group in groups:
+            known = {int(values[cell]) for cell in group}
+            for cell in group:
+                if cell in left:
+                    left[cell] -= known
+        found = {cell: min(may) for cell, may in left.items() if len(may) == 1}
+        for group in groups:
+            for value in all_values - {int(values[cell]) for cell in group}:
+                cells = [cell for cell in group if value in left.get(cell, ())]
+                found |= {cells[0]: value} if len(cells) == 1 else {}
+        if not found:
+            return False
+        for cell, value in found.items():
+            values[cell] = value
+            del left[cell]
+    return True
+
+
+def test_some_levels_need_no_guess() -> None:
+    easy, rng = {}, np.random.default_rng(0)
+    for name in LEVELS_16X16:
+        sudoku = level(name)
+        easy[name] = np.mean([needs_no_guess(sudoku, sudoku.generate(rng).inputs) for _ in range(10)])
+    assert easy["simple"] == easy["medium"] == 1
+    assert easy["tough"] < 0.5 and easy["hard"] < 0.5 < easy["mixed"]
+
+
+@given(SEEDS, st.sampled_from([2, 3]))
+def test_puzzles_without_a_guess_of_any_size(seed: int, box: int) -> None:
+    sudoku = Sudoku(box=box, givens=(30, 30) if box == 3 else (6, 6), singles=1)
+    instance = sudoku.generate(np.random.default_rng(seed))
+    assert needs_no_guess(sudoku, instance.inputs)
+    assert sudoku_search.count_solutions(box, instance.inputs) == 1
+
+
+def test_too_few_givens_without_a_guess_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="without a guess in 200 attempts"):
+        Sudoku(box=4, givens=(70, 70), singles=1).generate(np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match="a share between 0 and 1, not 2"):
+        Sudoku(box=4, singles=2)
 
 
 def exactly_one_solution(sudoku: Sudoku, tokens: np.ndarray, solution: np.ndarray) -> bool:

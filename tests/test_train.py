@@ -195,6 +195,31 @@ def test_muon_takes_the_matrices_of_blocks_alone() -> None:
         Training(optimiser="sgd")
 
 
+def test_muon_may_wait_for_adamw() -> None:
+    """Until then updates are AdamW's at the slower rate, bit by bit; afterwards matrices move as Muon moves them."""
+    data, cpu, wait = sets.load("sudoku-4x4_train", 32), torch.device("cpu"), 3
+    options = {"optimiser": "muon", "learning_rate": 1e-2, "image_rate": 0.1, "warmup": 1, "weight_decay": 0.1}
+    waiting = Trainer(small_recipe(**options, muon_start=wait), data, cpu)
+    plain = Trainer(
+        small_recipe(**options | {"optimiser": "adamw", "learning_rate": 1e-3, "image_rate": 1.0}), data, cpu
+    )
+    for _ in range(wait):
+        waiting.update()
+        plain.update()
+    ours, theirs = waiting.model.state_dict(), plain.model.state_dict()
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, theirs[name])
+    before = waiting.model.blocks[0].get_parameter("project.weight").detach().clone()
+    taken = {name: tensor.clone() for name, tensor in waiting.tensors().items()}
+    waiting.update()
+    moved = (waiting.model.blocks[0].get_parameter("project.weight").detach() - before).norm() / before.numel() ** 0.5
+    assert 0.5 < moved / (0.2 * schedule(wait, waiting.recipe.training)) < 2  # a step of Muon's, not of AdamW's
+    after = waiting.model.blocks[0].get_parameter("project.weight").detach().clone()
+    waiting.restore(taken, wait)
+    waiting.update()
+    assert (waiting.model.blocks[0].get_parameter("project.weight") == after).all()
+
+
 @pytest.mark.parametrize("shape", [(3, 16, 16), (1, 64, 16), (1, 16, 64)])
 def test_singular_values_become_about_one(shape: tuple[int, int, int]) -> None:
     found = torch.linalg.svdvals(orthogonal(torch.randn(shape, generator=torch.Generator().manual_seed(0))))

@@ -30,6 +30,7 @@ BOARDS = {
     "sudoku": 2_000,
     "sudoku-16x16-simple": 1_000,
     "sudoku-16x16-medium": 500,
+    "sudoku-16x16-tough": 500,
     "sudoku-16x16-hard": 200,
     "sudoku-25x25": 50,
 }

@@ -35,7 +35,7 @@ images, they are distorted half as much."""
 CURVE = 100
 """Points of a learning curve that are kept at most."""
 QUICK = ["updates=2", "batch=4", "recurrences=2", "validate_every=1", "validate_steps=2"]
-QUICK += ["attention_start=0", "constraint_start=0", "distort=0", "standardise=false"]
+QUICK += ["attention_start=0", "constraint_start=0", "distort=0", "standardise=false", "muon_start=0"]
 
 Extra = Callable[[TorchRuntime, Recipe, bool], dict[str, Any]]
 

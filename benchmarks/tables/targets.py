@@ -66,7 +66,8 @@ TARGETS = (
            idea="two blocks, more updates, `sudoku16-basic` to train on"),
     Target("16x16 medium", "table3", "sudoku-16x16-medium_test", 99.9, ("sudoku-16x16-medium.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
-           idea="ours need guesses, unlike the paper's: more recurrences in training, search"),
+           idea="two blocks, more updates, more recurrences in training"),
+    Target("16x16 tough (90 to 116 givens)", "table3", "sudoku-16x16-tough_test", None, best=("sudoku-16x16.best",)),
     Target("16x16 hard (under 90 givens)", "table3", "sudoku-16x16-hard_test", None, best=("sudoku-16x16.best",)),
     *(
         Target(f"16x16, `sudoku16-{level}`", "table3", f"sudoku16-{level}", None, best=("sudoku-16x16.best",))

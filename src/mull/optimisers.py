@@ -24,15 +24,20 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
 
 
 class Rates:
-    """Learning rates as tensors: that of the whole model, and that of the network that reads images."""
+    """Learning rates as tensors: of Muon's matrices, of the same while they are AdamW's, of images, and of the rest."""
 
     def __init__(self, device: torch.device) -> None:
-        self.all, self.images = torch.zeros((), device=device), torch.zeros((), device=device)
+        self.rest, self.images, self.muon, self.before = (torch.zeros((), device=device) for _ in range(4))
 
-    def fill(self, rate: float, training: Training) -> None:
-        """Set both for the next step."""
-        self.all.fill_(rate)
-        self.images.fill_(rate * training.image_rate)
+    def fill(self, rate: float, training: Training, step: int) -> None:
+        """Set all of them for the next step."""
+        slow, since = rate * training.image_rate, step - training.muon_start
+        waiting = training.optimiser == "muon" and since < 0
+        rising = min(1.0, (since + 1) / max(1, training.warmup)) if training.muon_start else 1.0
+        self.images.fill_(slow)
+        self.rest.fill_(slow if waiting else slow + (rate - slow) * rising)
+        self.muon.fill_(0.0 if waiting else rate * rising)
+        self.before.fill_(slow if waiting else 0.0)
 
 
 def optimisers(
@@ -48,9 +53,11 @@ def optimisers(
         inner = {id(p) for name, p in model.named_parameters() if name.startswith("blocks.") and p.dim() == 2}
         matrices = [p for p in groups[0]["params"] if id(p) in inner]
         groups[0]["params"] = [p for p in groups[0]["params"] if id(p) not in inner]
-        found.append(Muon(matrices, rates.all, broken, training.weight_decay))
+        found.append(Muon(matrices, rates.muon, broken, training.weight_decay))
     groups = by_rate(groups, model, rates)
-    adam = torch.optim.AdamW(groups, lr=rates.all, betas=(0.9, 0.95), fused=True, capturable=graphed)
+    if found and training.muon_start:
+        groups.append({"params": matrices, "weight_decay": training.weight_decay, "lr": rates.before})
+    adam = torch.optim.AdamW(groups, lr=rates.rest, betas=(0.9, 0.95), fused=True, capturable=graphed)
     adam.found_inf = broken  # type: ignore[attr-defined]  # as torch's own scaler of gradients does it
     for group in adam.param_groups:
         for parameter in group["params"]:
@@ -67,7 +74,7 @@ def by_rate(groups: list[dict[str, Any]], model: nn.Module, rates: Rates) -> lis
     reading = {id(p) for m in model.modules() if isinstance(m, ImageEmbedder) for p in m.parameters()}
     found = []
     for group in groups:
-        for apart, rate in ((False, rates.all), (True, rates.images)):
+        for apart, rate in ((False, rates.rest), (True, rates.images)):
             members = [p for p in group["params"] if (id(p) in reading) == apart]
             found += [{**group, "params": members, "lr": rate}] if members else []
     return found

@@ -140,7 +140,7 @@ class Trainer:
     def update(self) -> None:
         """One optimiser step."""
         training = self.recipe.training
-        self.rates.fill(schedule(self.step, training), training)
+        self.rates.fill(schedule(self.step, training), training, self.step)
         self.ema_weight.fill_(1 - min(training.ema, (1 + self.step) / (10 + self.step)))
         self.constraints.fill_(constraint_scale(self.step, training))
         self.attentive.fill_(float(self.step >= training.attention_start))
@@ -265,9 +265,10 @@ class Trainer:
         """All state of the training as named tensors: what a checkpoint holds."""
         found = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         found |= {f"ema.{name}": tensor for name, tensor in self.ema.state_dict().items()}
-        state = {parameter: kept for optimiser in self.optimisers for parameter, kept in optimiser.state.items()}
         for name, parameter in self.model.named_parameters():
-            found |= {f"optimiser.{name}.{key}": value for key, value in state[parameter].items()}
+            for optimiser in self.optimisers:  # two may have the same parameter, one after the other
+                kept = optimiser.state.get(parameter, {})
+                found |= {f"optimiser.{name}.{key}": value for key, value in kept.items()}
         if self.slots is not None:
             found |= {f"slots.{name}": tensor for name, tensor in self.slots.batch.arrays().items()}
             found |= {"slots.state": self.slots.state_BVH, "slots.reset": self.slots.reset_B}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from mull.errors import CorruptFile, unknown
@@ -13,17 +14,17 @@ from mull.problems.mnist_mapping import MnistMapping
 from mull.problems.nonogram import Nonogram
 from mull.problems.shortest_path import ShortestPath
 from mull.problems.stated import Stated
-from mull.problems.sudoku import LEVELS_16X16, Sudoku
+from mull.problems.sudoku import LEVELS_16X16, SINGLES_16X16, Sudoku
 from mull.problems.visual_sudoku import VisualSudoku
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "sudoku": Sudoku,
     "sudoku-4x4": lambda: Sudoku(box=2),
     "sudoku-16x16": lambda: Sudoku(box=4),
-    "sudoku-16x16-simple": lambda: Sudoku(box=4, givens=LEVELS_16X16["simple"]),  # what `sudoku-16x16` generates
-    "sudoku-16x16-medium": lambda: Sudoku(box=4, givens=LEVELS_16X16["medium"]),
-    "sudoku-16x16-hard": lambda: Sudoku(box=4, givens=LEVELS_16X16["hard"]),
-    "sudoku-16x16-mixed": lambda: Sudoku(box=4, givens=LEVELS_16X16["mixed"]),
+    **{  # the first of them, simple, is what `sudoku-16x16` generates
+        f"sudoku-16x16-{level}": partial(Sudoku, box=4, givens=givens, singles=SINGLES_16X16.get(level, 0.0))
+        for level, givens in LEVELS_16X16.items()
+    },
     "sudoku-25x25": lambda: Sudoku(box=5),
     "shortest-path": ShortestPath,
     "shortest-path-12": lambda: ShortestPath(side=12),

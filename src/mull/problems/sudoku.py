@@ -25,9 +25,11 @@ from mull.errors import InvalidInput
 from mull.problem import Instance, Problem, Symmetries, Tokens, Variables
 from mull.problems.cells import draw_cells, read_cells, write_cells
 
-LEVELS_16X16 = {"simple": (106, 116), "medium": (90, 100), "hard": (80, 89), "mixed": (90, 160)}
+LEVELS_16X16 = {"simple": (106, 116), "medium": (90, 100), "tough": (90, 116), "hard": (80, 89), "mixed": (90, 130)}
 """Numbers of givens on 16x16 boards. The means of the first two, 111 and 95, are those of the paper's data; the last is
-for training, from boards that fill themselves to `medium` ones."""
+for training, from boards that fill themselves to `medium` and `tough` ones."""
+SINGLES_16X16 = {"simple": 1.0, "medium": 1.0, "mixed": 0.5}
+"""Share of boards at a level that are made to be solved without a guess, as those for people are; of others none is."""
 DEFAULT_GIVENS = {2: (4, 8), 3: (24, 34), 4: LEVELS_16X16["simple"], 5: (280, 320)}
 """Numbers of givens that `generate` draws from, by box size."""
 
@@ -45,10 +47,15 @@ class Sudoku(Problem):
     """Side of a box; the board has box**2 rows."""
     givens: tuple[int, int] | None = None
     """Fewest and most givens of generated puzzles; by box size if not set."""
+    singles: float | None = None
+    """Share of generated puzzles that are made to be solved without a guess, by naked and hidden singles alone; the
+    others just have one solution. If not set: none, but all 16x16 boards whose `givens` are not set either."""
 
     def __post_init__(self) -> None:
         if self.box not in DEFAULT_GIVENS:
             raise InvalidInput(f"a Sudoku box has side 2, 3, 4 or 5, not {self.box}")
+        if self.singles is not None and not 0 <= self.singles <= 1:
+            raise InvalidInput(f"singles is a share between 0 and 1, not {self.singles}")
 
     @property
     def side(self) -> int:
@@ -99,8 +106,11 @@ class Sudoku(Problem):
         from mull.problems import sudoku_search  # numba, kept off the import path of solving
 
         low, high = self.givens or DEFAULT_GIVENS[self.box]
-        givens = int(rng.integers(low, high + 1))
-        tokens, solution = sudoku_search.generate(self.box, givens, int(rng.integers(2**63)))
+        givens, seed = int(rng.integers(low, high + 1)), int(rng.integers(2**63))
+        share = self.singles
+        if share is None:
+            share = SINGLES_16X16["simple"] if self.box == 4 and self.givens is None else 0.0
+        tokens, solution = sudoku_search.generate(self.box, givens, seed, singles=share > 0 and rng.random() < share)
         return self._instance(tokens, solution)
 
     def canonical(self, instance: Instance) -> bytes:

@@ -2,7 +2,8 @@
 
 How a puzzle is made: draw a full grid, then take away its values in random order, each only if the solution stays
 unique, until the asked number of givens is left. Where a 16x16 or 25x25 board is to have fewer givens than that leaves,
-a local search goes on (`sudoku_thin.py`). If that fails, another grid is drawn.
+a local search goes on (`sudoku_thin.py`). If that fails, another grid is drawn. A puzzle for people, which needs no
+guess, is made in the same way: a value goes only if naked and hidden singles still lead to the solution.
 
 Neither grids nor puzzles are drawn uniformly from all there are. Grids up to 9x9 come from a randomised search that
 starts with random boxes on the diagonal. For 16x16 and 25x25 such a search can stall, so a regular pattern under a
@@ -39,7 +40,7 @@ __all__ = ["canonical", "canonical_many", "count_solutions", "full_grid", "gener
 FEWEST = {2: 4, 3: 17}
 """Fewest givens with which a puzzle can have one solution, where that is known."""
 ATTEMPTS = {2: 1000, 3: 5000, 4: 20, 5: 3}
-"""Full grids tried before a number of givens counts as out of reach."""
+"""Full grids tried before a number of givens counts as out of reach; ten times as many where no guess is allowed."""
 UNLIMITED = 1 << 60
 NODES = {2: UNLIMITED, 3: UNLIMITED, 4: 50, 5: 50}
 """Branches that one test for uniqueness may take; an undecided test keeps the given."""
@@ -186,8 +187,12 @@ def full_grid(box: int, seed: int) -> IntArray:
     return out
 
 
-def generate(box: int, givens: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-    """A puzzle (V,) with exactly `givens` givens (0 is empty) and one solution, and that solution, values from 0."""
+def generate(box: int, givens: int, seed: int, singles: bool = False) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    """A puzzle (V,) with exactly `givens` givens (0 is empty) and one solution, and that solution, values from 0.
+
+    With `singles`, it can be solved without a guess: some cell has one value left, or some value one cell in its row,
+    column or box, until the board is full.
+    """
     cells = box**4
     if not FEWEST.get(box, 1) <= givens <= cells:
         raise InvalidInput(
@@ -195,11 +200,14 @@ def generate(box: int, givens: int, seed: int) -> tuple[NDArray[np.uint8], NDArr
         )
     state = np.array([seed], np.uint64)
     if box in ONE_PASS:  # levels of one size share their streams of seeds, but should not share their grids
-        state ^= np.uint64(givens << 32)
-    limits = (ATTEMPTS[box], NODES[box], STIRS.get(box, 0), ONE_PASS.get(box, 0), MOVES)
+        state ^= np.uint64((givens + 1000 * singles) << 32)
+    nodes, one_pass = (0, 0) if singles else (NODES[box], ONE_PASS.get(box, 0))
+    attempts = ATTEMPTS[box] * (10 if singles else 1)  # an attempt is soon over then
+    limits = (attempts, nodes, STIRS.get(box, 0), one_pass, MOVES)
     found, tokens, solution = _generate(box, givens, state, *limits, *_workspace(box), *tables(box))
     if not found:
         raise InvalidInput(
-            f"found no {box**2}x{box**2} Sudoku with {givens} givens in {ATTEMPTS[box]} attempts; ask for more givens"
+            f"found no {box**2}x{box**2} Sudoku with {givens} givens{' and without a guess' * singles} in "
+            f"{attempts} attempts; ask for more givens"
         )
     return tokens.astype(np.uint8), solution

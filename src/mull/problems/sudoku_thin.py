@@ -84,6 +84,8 @@ def thin_out(
 ) -> bool:
     """Empty cells of a full board in this order, each if the solution stays unique; False if `givens` is not reached.
 
+    With no branches allowed (`nodes` 0), the solution also stays within reach of singles alone.
+
     More givens never add solutions, so when a whole run of cells can go at once, each could have gone one by one:
     the runs below only save tests.
     """
@@ -103,9 +105,15 @@ def thin_out(
         else:
             if left - (len(tokens) - place) > givens:
                 return False
-            if another_solution(tokens, order[place], nodes, likely, stack, out, peers, units) == 0:
-                tokens[order[place]] = 0
-                left -= 1
+            cell = order[place]
+            value, tokens[cell] = tokens[cell], 0
+            if nodes == 0:
+                goes = count(tokens, 1, 0, stack, out, peers, units) == 1
+            else:
+                tokens[cell] = value
+                goes = another_solution(tokens, cell, nodes, likely, stack, out, peers, units) == 0
+            tokens[cell] = 0 if goes else value
+            left -= goes
             place += 1
             run = 1
     return True
