@@ -140,7 +140,8 @@ def test_no_class_is_in_training_and_test_data(external_data: Path) -> None:
     assert not classes(royle[splits == "train"]) & (test | valid)
     assert classes(royle[splits == "test"]) <= test and classes(royle[splits == "valid"]) <= valid
     extreme = classes(sets.load("extreme_test"))
-    assert not any(classes(sets.load(f"extreme_{part}")) & extreme for part in ("train", "valid"))
+    for name in ("extreme_train", "extreme_valid", "rated", "rrn_train"):  # what `sudoku-extreme.best` learns from
+        assert not classes(sets.load(name)) & extreme
 
 
 def test_external_sets_need_neither_numba_nor_torch(external_data: Path) -> None:
@@ -385,3 +386,29 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "no.csv.gz").write_text(CONTENT)
     with pytest.raises(CorruptFile, match="not a complete gzip file"):
         sets.read_puzzles(tmp_path / "no.csv.gz")
+
+
+# --- several sets as one
+
+
+def test_several_sets_are_one_after_the_other() -> None:
+    name = "sudoku-4x4_train:20+sudoku-4x4_valid:10"
+    both = sets.load(name)
+    assert len(both) == 30 and sets.problem_of(name).name == "sudoku-4x4"
+    assert same(both[slice(20)], sets.load("sudoku-4x4_train", 20))
+    assert same(both[slice(20, 30)], sets.load("sudoku-4x4_valid", 10))
+    assert len(sets.load(name, 7)) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sudoku-4x4_train+sudoku_train", "sets of different problems"),
+        ("sudoku-4x4_train:x+sudoku-4x4_valid", "not a number: 'x'"),
+        ("sudoku-4x4_train+sudoku-4x4_vaild", "sudoku-4x4_vaild"),
+    ],
+)
+def test_sets_that_cannot_be_one_are_refused(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        sets.load(name)
+    one_line(error)

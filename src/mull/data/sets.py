@@ -5,6 +5,7 @@
     load("satnet-v_test")       boards of another set with an image drawn for each cell
     load("mine.csv@train")      a part of a user's file of examples
     load("sudoku-4x4_train")    generated; any problem's name with _train, _valid or _test
+    load("rated+rrn_train:900") several sets of one problem, one after the other; of the second, 900 rows
 
 Only the generated splits need numba.
 """
@@ -92,10 +93,28 @@ def problem_of(name: str, own: Problem | None = None) -> Problem:
         return VISUAL[name].problem
     if examples.is_examples(name):
         return examples.problem_of(name, own)
+    if parts := _parts(name):
+        found, *others = (problem_of(part, own) for part, _ in parts)
+        if any((other.name, other.variables()) != (found.name, found.variables()) for other in others):
+            raise InvalidInput(f"{name}: these are sets of different problems")
+        return found
     problem, _, split = name.rpartition("_")
     if problem not in PROBLEMS or split not in SPLITS:
         raise unknown("data set", name, names())
     return PROBLEMS[problem]()
+
+
+def _parts(name: str) -> list[tuple[str, int | None]]:
+    """The names of sets in `A+B:COUNT`, and how many rows of each (None: all); empty if it is no such name."""
+    if "+" not in name:
+        return []
+    found: list[tuple[str, int | None]] = []
+    for part in name.split("+"):
+        one, colon, rows = part.partition(":")
+        if colon and not rows.isdecimal():
+            raise InvalidInput(f"{name}: the number of rows of {one} is not a number: {rows!r}")
+        found.append((one, int(rows) if colon else None))
+    return found
 
 
 def _splits_of(own: Problem) -> list[str]:
@@ -123,6 +142,11 @@ def load(
         return _visual(VISUAL[name], count, seed)
     if examples.is_examples(name):
         batch = examples.load(name, own)
+        return batch if count is None else batch[_sample(len(batch), name, count, seed)]
+    if parts := _parts(name):
+        batches = [load(part, rows, seed, workers, own) for part, rows in parts]
+        arrays = {key: np.concatenate([b.arrays()[key] for b in batches]) for key in batches[0].arrays()}
+        batch = Batch(**arrays)
         return batch if count is None else batch[_sample(len(batch), name, count, seed)]
     split = name.rpartition("_")[2]
     return _generated(problem, split, count or GENERATED_ROWS[split], seed, workers)

@@ -146,8 +146,9 @@ def sudoku_extreme_best() -> Recipe:
     return replace(
         base,
         name="sudoku-extreme.best",
-        description="puzzles rated 11 and more (40k), two blocks, all symmetries, carried slots, feedback, injection",
-        train=Data("extreme_train"),
+        description="puzzles rated 11 and more (40k) and easier ones, two blocks, all symmetries, carried slots, "
+        "feedback, injection",
+        train=Data("extreme_train+rated+rrn_train:40000"),  # the easier ones teach what the others build on
         valid=Data("extreme_valid"),
         test=Data("extreme_test"),
         model=replace(base.model, blocks=2),
