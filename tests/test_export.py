@@ -79,6 +79,10 @@ def test_scores_go_onto_the_card(run: Path, tmp_path: Path) -> None:
     assert read_card(tmp_path / "a.mull").scores == {"some": {"instances": 3, "right": {"16": 0.5}}}
     export.export_model(tmp_path / "a.mull", tmp_path / "b.mull")  # a model file again, its card kept
     assert read_card(tmp_path / "b.mull").scores["some"]["instances"] == 3
+    export.export_model(tmp_path / "a.mull", tmp_path / "b.mull", steps=7)
+    assert read_card(tmp_path / "b.mull").steps == 7
+    with pytest.raises(InvalidInput, match="at least 1"):
+        export.export_model(run, tmp_path / "c.mull", steps=0)
     (tmp_path / "scores.json").write_text("[]")
     with pytest.raises(InvalidInput, match="mull eval"):
         export.export_model(run, tmp_path / "c.mull", tmp_path / "scores.json")

@@ -62,7 +62,7 @@ def measure(name: str, boards: int) -> dict[str, float]:
 
 
 RATES = (
-    *("sudoku", "sudoku-16x16-simple", "sudoku-16x16-medium", "sudoku-16x16-hard"),
+    *("sudoku", *(f"sudoku-16x16-{level}" for level in ("simple", "medium", "tough", "hard"))),
     *("nonogram", "nonogram-15", "shortest-path", "shortest-path-12"),
 )
 """Problems whose generators are timed for `cpu.py`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -159,7 +160,7 @@ def is_generated(name: str) -> bool:
 def keep(data: Data, seed: int) -> int:
     """Generate a set unless it is kept already, and keep it."""
     problem, split = sets.problem_of(data.name), data.name.rpartition("_")[2]
-    batch = sets.load(data.name, data.count, seed)
+    batch = sets.load(data.name, data.count, seed, workers=os.cpu_count() or 1)
     if cache.read(problem, split, seed, len(batch)) is None:
         cache.write(problem, split, seed, batch)
     return len(batch)

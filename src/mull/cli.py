@@ -277,13 +277,16 @@ def export(
         str | None,
         typer.Option(metavar="NAME|FILE", help="Measure int8 on this validation data; used if it loses nothing."),
     ] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", help="Recurrences to solve with, if not those it was validated at.")
+    ] = None,
     problem: Own = None,
 ) -> None:
     """Write a model file that solves without torch."""
     from mull.export import export_model
 
     _own(problem)
-    export_model(Path(model), out, scores)
+    export_model(Path(model), out, scores, steps)
     print(f"wrote {out}")
     if int8 is not None:
         from mull.int8 import add_int8

@@ -90,12 +90,16 @@ def difference(model: RecurrentTransformer, onnx: OnnxRuntime, steps: int = 16) 
     return worst
 
 
-def export_model(source: Path, out: Path, scores: Path | None = None) -> None:
+def export_model(source: Path, out: Path, scores: Path | None = None, steps: int | None = None) -> None:
     """Write a model file from a run's folder, its `best.safetensors`, or another model file.
 
-    `scores` is a file that `mull eval --json` wrote; its shares of right answers go onto the model's card.
+    `scores` is a file that `mull eval --json` wrote; its shares of right answers go onto the model's card. `steps` are
+    the recurrences to solve with, if not those of the training's validation.
     """
+    if steps is not None and steps < 1:
+        raise InvalidInput(f"steps is at least 1, not {steps}")
     model, card = read_source(source, out.stem)
+    card = replace(card, steps=steps or card.steps)
     if scores is not None:
         card = replace(card, scores=_read_scores(scores))
     content = members(model, card.problem)

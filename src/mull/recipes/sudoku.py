@@ -153,7 +153,7 @@ def sudoku_extreme_best() -> Recipe:
         test=Data("extreme_test"),
         model=replace(base.model, blocks=2),
         training=replace(
-            base.training, updates=40_000, carry=0.75, reset_unsolved=0.03, validate_every=2_000, validate_steps=256
+            base.training, updates=24_000, carry=0.75, reset_unsolved=0.03, validate_every=2_000, validate_steps=256
         ),
     )
 
