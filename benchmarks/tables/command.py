@@ -138,15 +138,15 @@ def main(rows: Sequence[Row], table: str, about: str, argv: Sequence[str] | None
         if left is not None and left <= 0:
             print(f"{name}: no time left", flush=True)
         elif arguments.prepare:
-            prepare(by_name[name], recipe_of(by_name[name], options.quick, options.settings))
+            prepare(by_name[name], recipe_of(by_name[name], options.quick, options.settings), options.quick)
         else:
             limits = [limit for limit in (options.minutes, left) if limit is not None]
             run(by_name[name], options, min(limits) if limits else None)
 
 
-def prepare(row: Row, recipe: Recipe) -> None:
+def prepare(row: Row, recipe: Recipe, quick: bool) -> None:
     """Have a row's data at hand; generated boards are kept, so that they can be read where no generator runs."""
-    for data in (recipe.train, recipe.valid, recipe.test, *row.tests):
+    for data in (recipe.train, recipe.valid, recipe.test, *(() if quick else row.tests)):
         count = keep(data, recipe.seed) if is_generated(data.name) else len(data.load(recipe.seed))
         print(f"{row.name}: {data.name}, {count:,} rows", flush=True)
 

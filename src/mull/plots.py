@@ -208,7 +208,7 @@ def line_panels(panels: Sequence[Panel], path: Path) -> None:
             x, y = zip(*points, strict=True) if points else ([], [])
             axis.plot(x, y, style, color=colour, markersize=2.5, linewidth=1.0, label=name)
         if len(panel.lines) > 1:
-            axis.legend(frameon=False, fontsize=6)
+            axis.legend(framealpha=0.8, edgecolor="none", fontsize=6)
         _plain(axis, panel.title, panel.below)
         if panel.percent:
             axis.set_ylim(-2, 102)
