@@ -42,8 +42,7 @@ TARGETS = (
            idea="dropout in the embedder, `image_rate` 0.3"),
     Target("RRN-V ungrounded, 9k", "table1", "rrn-v_test", 75.6, ("visual-sudoku-rrn.paper",), 75.6,
            ("visual-sudoku-rrn.best",), 90,
-           idea="all digits but 3 and 5 are told apart: images whose vectors begin with mean 0 (`standardise`), and "
-           "blocks that learn more slowly (a rate of 0.001 to 0.002, or AdamW)"),
+           idea="a longer or shorter rise of the learning rate (`warmup`), more dropout where images are read"),
     Target("RRN-V ungrounded, 180k", "table1", "rrn-v_test", 89.5, ("visual-sudoku-rrn-180k.paper",), 89.5,
            ("visual-sudoku-rrn-180k.best",), 97,
            idea="new images for every batch instead of one for each cell, more updates"),
@@ -63,10 +62,12 @@ TARGETS = (
            idea="labelled boards alone at first (a later `constraint_start`), weight decay 0.3"),
     Target("16x16 simple", "table3", "sudoku-16x16-simple_test", 99.9, ("sudoku-16x16-simple.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
-           idea="two blocks, more updates, `sudoku16-basic` to train on"),
+           idea="states that are carried on, in the recipe by now: many boards take more rounds of singles than the 32 "
+           "recurrences that the row was trained with (docs/log.md)"),
     Target("16x16 medium", "table3", "sudoku-16x16-medium_test", 99.9, ("sudoku-16x16-medium.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
-           idea="two blocks, more updates, more recurrences in training"),
+           idea="in the paper's setting as for simple boards; in the best one T=512 and 1,024, and fewer updates with more "
+           "decay: it is too sure of wrong answers"),
     Target("16x16 tough (90 to 116 givens)", "table3", "sudoku-16x16-tough_test", None, best=("sudoku-16x16.best",)),
     Target("16x16 hard (under 90 givens)", "table3", "sudoku-16x16-hard_test", None, best=("sudoku-16x16.best",)),
     *(
