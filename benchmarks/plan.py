@@ -65,7 +65,7 @@ STEPS = [
     Step("table1", ("sudoku-rrn.best",), "RRN, 180k"),
     Step("table1", ("visual-sudoku-rrn-180k.best", "visual-sudoku-rrn-180k.paper"), "RRN-V, 180k"),
     Step("table3", ("sudoku-16x16-medium.paper", "sudoku-16x16-simple.paper"), "16x16 in the paper's setting"),
-    Step("table3", ("sudoku-16x16.best",), "does more decay keep it from being sure of what is wrong?",
+    Step("table3", ("sudoku-16x16.best",), "does more decay let sixteen sides gain from more updates?",
          "decay-0.3 updates=20000 weight_decay=0.3"),
     Step("table3", ("sudoku-16x16.best",), "16x16, all levels"),
     Step("table3", ("sudoku-extreme.best",), "the hardest puzzles"),

@@ -116,7 +116,7 @@ def trainings() -> str:
 
 
 def chosen_steps(ours: dict[str, Any]) -> str:
-    """The recurrences that a model's card says, or its recipe if it does not ship: chosen without test instances."""
+    """The recurrences that a model's card says, or its recipe if it does not ship: chosen on validation data."""
     card = WEIGHTS / f"{ours['model']}{SUFFIX}"
     if card.exists():
         return str(read_card(card).steps)

@@ -32,7 +32,7 @@ LEVELS = (
 
 
 BEST = ("test.name=sudoku-16x16-simple_test", "updates=12000")
-"""From sixteen sides, validation boards do better after fewer updates than the recipe's, from one side not."""
+"""Of two trainings, the one that does better on validation boards from sixteen sides; the recipe's does from one."""
 
 
 def searched(runtime: TorchRuntime, recipe: Recipe, quick: bool) -> dict[str, Any]:

@@ -63,11 +63,11 @@ TARGETS = (
     Target("16x16 simple", "table3", "sudoku-16x16-simple_test", 99.9, ("sudoku-16x16-simple.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
            idea="states that are carried on, in the recipe by now: many boards take more rounds of singles than the 32 "
-           "recurrences that the row was trained with (docs/log.md)"),
+           "recurrences that the row was trained with; whether that is why is open (docs/log.md)"),
     Target("16x16 medium", "table3", "sudoku-16x16-medium_test", 99.9, ("sudoku-16x16-medium.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
-           idea="in the paper's setting as for simple boards; in the best one T=512 and 1,024, and more decay: "
-           "after more updates it is too sure of wrong answers"),
+           idea="in the paper's setting as for simple boards; in the best one T=512 and 1,024, and more decay "
+           "(docs/log.md)"),
     Target("16x16 tough (90 to 116 givens)", "table3", "sudoku-16x16-tough_test", None, best=("sudoku-16x16.best",)),
     Target("16x16 hard (under 90 givens)", "table3", "sudoku-16x16-hard_test", None, best=("sudoku-16x16.best",)),
     *(

@@ -67,8 +67,8 @@ class Training:
     optimiser: str = "adamw"
     """`adamw`, or `muon`: that one for the blocks' matrices."""
     muon_start: int = 0
-    """Updates before Muon takes over: until then all is AdamW's, at the rate of the network that reads images. Blocks
-    that learn fast before images are told apart never learn to tell some of them apart (see docs/log.md)."""
+    """Updates before Muon takes over: until then all is AdamW's, at the rate of the network that reads images. In
+    some trainings whose blocks learned fast from the start, two digits were never told apart (see docs/log.md)."""
     learning_rate: float = 1e-3
     image_rate: float = 1.0
     """Learning rate of the network that reads images, as a share of the others'; it is AdamW's in any case."""

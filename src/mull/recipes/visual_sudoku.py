@@ -53,7 +53,7 @@ def visual_sudoku_rrn_paper() -> Recipe:
             batch=128,
             optimiser="muon",
             learning_rate=5e-3,
-            warmup=3_000,  # digits are told apart while blocks learn slowly, or some of them never (see docs/log.md)
+            warmup=3_000,  # with 200, two digits were never told apart; other settings differed too (see docs/log.md)
             image_rate=0.4,
             standardise=True,
             weight_decay=0.3,
