@@ -17,7 +17,7 @@ def sudoku_16_simple_paper() -> Recipe:
     """Boards with about 111 givens; our optimiser and batch, and states that are carried on.
 
     Some of these boards and most `medium` ones take more rounds of singles than the paper's 32 recurrences, so that a
-    training which always begins anew may never see their end. That this is what it lacked is not shown yet (docs/log.md).
+    training which always begins anew may never see their end. That this was the lack is not shown yet (docs/log.md).
     """
     return Recipe(
         name="sudoku-16x16-simple.paper",
