@@ -36,6 +36,7 @@ def sudoku_16_simple_paper() -> Recipe:
             weight_decay=0.3,
             carry=0.5,
             validate_every=1_000,
+            validate_steps=256,
         ),
     )
 
