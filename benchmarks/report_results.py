@@ -148,6 +148,19 @@ def missing() -> list[tuple[Target, str, Found, float]]:
     return found
 
 
+def changes(row: Found, tried: Found) -> list[str]:
+    """The settings of a variant that differ from those that the row was trained with."""
+    parts = [(row["recipe"].get(part), tried["recipe"].get(part)) for part in ("train", "model", "training", "loss")]
+    pairs = [(key, before[key], value) for before, after in parts if before and after
+             for key, value in after.items() if key in before and not key.startswith("validate")]  # fmt: skip
+    return [f"{key}={value}" for key, before, value in pairs if value != before] or ["as the row"]
+
+
+def validated(tried: Found) -> float:
+    """Validation boards that a variant has right: as it counts where that was measured, else while it was trained."""
+    return valid_share(surest(tried)) if "T" in tried else float(tried["best"])
+
+
 def missed() -> str:
     """For every row that misses: what was tried on validation data, and the best idea left."""
     found = missing()
@@ -158,20 +171,20 @@ def missed() -> str:
     for target, name, row, share in found:
         right = valid_share(surest(row))
         tries = [(key, one) for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name]
-        told = [f"{', '.join(one['settings'])}: {100 * one['best']:.1f} %" for _, one in tries]
+        told = [f"{', '.join(changes(row, one))}: {100 * validated(one):.1f} %" for _, one in tries]
         lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", "; ".join(told), target.idea])
     heads = ["test boards", "row", "reached", "valid", "tried (best on validation)", "best idea left"]
     return "\n".join([table(heads, lines), "", "![Learning curves of rows that miss](images/missed.png)"])
 
 
 def hardest() -> str:
-    """The hardest puzzles: the model that ships, and the one that is trained on such."""
+    """The hardest puzzles: the model for all puzzles, and the one that is trained on such; both ship."""
     rows = (maybe("table3") or {"rows": {}})["rows"]
-    ours = [("`sudoku`, ships", maybe("hardest"), maybe("hardest"))]
+    ours = [("`sudoku`", maybe("hardest"), maybe("hardest"))]
     trained = rows.get("sudoku-extreme.best", {})
     ours.append(
         (
-            "`sudoku-extreme.best`",
+            "`sudoku-extreme`",
             trained.get("hardest"),
             trained.get("measured") and {"provenance": trained["measured"]},
         )

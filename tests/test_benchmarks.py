@@ -9,9 +9,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from mull.recipes import Data, get_recipe, override
 
 
 def test_pages_say_what_the_result_files_say(root: Path) -> None:
@@ -257,6 +260,25 @@ def test_the_hardest_puzzles_script_runs(root: Path, tmp_path: Path, monkeypatch
     hardest.main(["--quick", "--out", str(tmp_path / "hardest.json")])
     found = json.loads((tmp_path / "hardest.json").read_text())
     assert found["verified_within"]["2"] > 0.5 and found["search"]["puzzles"] == 3
+
+
+def test_from_several_sides_test_boards_see_no_more_recurrences_than_were_chosen(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    from tables import rows
+
+    def evaluate(runtime: Any, batch: Any, steps: list[int], *seen: Any) -> dict[str, Any]:
+        return {"instances": 6, "steps": {str(T): {"right": 1 - abs(T - 128) / 1024} for T in steps}}  # 128 is best
+
+    monkeypatch.setattr(rows, "evaluate", evaluate)
+    recipe = override(get_recipe("sudoku-4x4"), ["valid.count=6"])
+    measured = [32, 64, 128, 256], [Data("sudoku-4x4_test", 6)]
+    runtime: Any = SimpleNamespace(batch=8)
+    for sides, most in ((1, "256"), (16, "128")):
+        found = rows.scored(runtime, recipe, *measured, sides=sides)
+        assert found["T"] == "128" and list(found["valid"]["right"])[-1] == "256"
+        assert list(found["tests"]["sudoku-4x4_test"]["steps"])[-1] == most
 
 
 def test_the_plan_has_every_row_in_commands_of_ten_minutes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def test_every_recipe(name: str) -> None:
     RecurrentTransformer(recipe.problem, recipe.model)
     if name.endswith(".paper"):  # no knowledge beyond the data, and nothing that the paper's model does not have
         assert recipe.training.augment == "none"
-        assert recipe.training.carry == 0 or "16x16" in name  # whose boards take more rounds than a window has
+        assert recipe.training.carry == 0
         assert not recipe.model.feedback and not recipe.model.inject
 
 

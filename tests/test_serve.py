@@ -92,7 +92,7 @@ def test_models_and_health(client: TestClient) -> None:
     assert [one["name"] for one in models] == MODELS
     layouts = {one["name"]: one["layout"] for one in models}
     assert {name: layout["kind"] for name, layout in layouts.items()} == {
-        **dict.fromkeys(["sudoku", "sudoku-4x4", "sudoku-16x16"], "board"),
+        **dict.fromkeys(["sudoku", "sudoku-4x4", "sudoku-16x16", "sudoku-extreme"], "board"),
         **dict.fromkeys(["visual-sudoku", "mnist-mapping"], "images"),
         **dict.fromkeys(["nonogram", "nonogram-15"], "nonogram"),
         "shortest-path": "graph",
@@ -124,7 +124,7 @@ def test_lines_of_text(client: TestClient) -> None:
         (422, {"puzzle": []}, "no puzzle"),
         (422, {"puzzle": [SUDOKU] * 300}, "the most is 256"),
         (422, {"puzzle": SUDOKU, "steps": 0}, "steps"),
-        (422, {"puzzle": SUDOKU, "steps": 600}, "the most is 512"),
+        (422, {"puzzle": SUDOKU, "steps": 1100}, "the most is 1024"),
         (422, {"puzzle": 5}, "puzzle"),
         (422, {}, "puzzle: Field required"),
         (422, {"puzzle": SUDOKU, "problem": "evil.py:Evil"}, "Extra inputs"),

@@ -62,12 +62,12 @@ TARGETS = (
            idea="labelled boards alone at first (a later `constraint_start`), weight decay 0.3"),
     Target("16x16 simple", "table3", "sudoku-16x16-simple_test", 99.9, ("sudoku-16x16-simple.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
-           idea="states that are carried on, in the recipe by now: many boards take more rounds of singles than the 32 "
-           "recurrences that the row was trained with; whether that is why is open (docs/log.md)"),
+           idea="15,000 updates at 0.005 (the recipe by now): all gains come as the learning rate ends; late states in "
+           "training, without which everything beyond T=64 is lost (docs/log.md)"),
     Target("16x16 medium", "table3", "sudoku-16x16-medium_test", 99.9, ("sudoku-16x16-medium.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
-           idea="in the paper's setting as for simple boards; in the best one T=512 and 1,024, and more decay "
-           "(docs/log.md)"),
+           idea="in the paper's setting as for simple boards; in the best one two blocks and slots that stay longer, "
+           "as for the hardest 9x9 puzzles, or 64 sides (docs/log.md)"),
     Target("16x16 tough (90 to 116 givens)", "table3", "sudoku-16x16-tough_test", None, best=("sudoku-16x16.best",)),
     Target("16x16 hard (under 90 givens)", "table3", "sudoku-16x16-hard_test", None, best=("sudoku-16x16.best",)),
     *(

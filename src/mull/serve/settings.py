@@ -27,7 +27,7 @@ class Settings:
     """Puzzles that may wait for a free place, by model; more is 503 with Retry-After."""
     seconds: float = 30.0
     """Time for a request; more is 504."""
-    steps: int = 512
+    steps: int = 1024
     """Recurrences that a request may ask for; more is 422."""
     image_side: int = 2048
     """Pixels along an image's side; more is 422."""
