@@ -58,12 +58,19 @@ def recurrences(got: dict[str, Any]) -> str:
 def search(got: dict[str, Any]) -> str:
     """What search solves of the puzzles that the recurrences leave over, by model calls."""
     budgets = list(got["rows"][0]["solved_within"])
-    heads = ["puzzles", "solved by recurrences", "the rest by", *(f"within {budget} calls" for budget in budgets)]
+    heads = [
+        "puzzles",
+        "model",
+        "solved by recurrences",
+        "the rest by",
+        *(f"within {budget} calls" for budget in budgets),
+    ]
     heads += ["calls, mean (median)", "time a puzzle"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for row in got["rows"]:
         cells = [
             row["data"],
+            f"`{row['model']}`",
             f"{100 * row['by_recurrence']:.1f} % of {row['tried']:,}",
             f"{row['how']}, {row['puzzles']} puzzles",
         ]
@@ -74,7 +81,7 @@ def search(got: dict[str, Any]) -> str:
     wrong = sum(row["other_solutions"] for row in got["rows"] if row not in images)
     misread = sum(row["other_solutions"] for row in images)
     about = (
-        f"Models `sudoku` and `visual-sudoku`, {first['steps']} recurrences a call, {first['calls']} calls at most, "
+        f"{first['steps']} recurrences a call, {first['calls']} calls at most, "
         f"eight at a time, one thread ({got['provenance']['hardware']}). *Assumptions*: values of the variables that "
         "the model is least sure of are tried as givens. *Sides*: it looks at the puzzle again as random symmetries "
         "show it, at images turned and shifted besides, which cannot take assumptions. Calls on puzzles that stay "

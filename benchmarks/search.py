@@ -73,9 +73,11 @@ def main() -> None:
     else:
         hardest = sets.load("rrn_test")
         hardest = hardest[hardest.given.sum(axis=1) == 17]
+        extreme = sets.load("extreme_test", 4 * arguments.count)
         jobs = [
             ("sudoku", "RRN test boards with 17 givens", hardest, 64, 300),
-            ("sudoku", "extreme_test", sets.load("extreme_test", 4 * arguments.count), 64, 300),
+            ("sudoku", "extreme_test", extreme, 64, 300),
+            ("sudoku-extreme", "extreme_test", extreme, 64, 300),
             ("visual-sudoku", "RRN-V test boards", sets.load("rrn-v_test"), 64, 300),
         ]
     for model, name, batch, steps, calls in jobs:
