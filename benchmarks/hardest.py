@@ -2,7 +2,7 @@
 
 Each puzzle has one solution, so a verified answer is the right one; solving stops at the first.
 
-    python benchmarks/hardest.py             # the model that ships, on a CPU: writes benchmarks/results/hardest.json
+    python benchmarks/hardest.py             # `sudoku`, on a CPU: writes benchmarks/results/hardest.json
     python benchmarks/hardest.py --quick     # 4x4 boards, seconds; for the tests
 """
 

@@ -150,10 +150,12 @@ def missing() -> list[tuple[Target, str, Found, float]]:
 
 def changes(row: Found, tried: Found) -> list[str]:
     """The settings of a variant that differ from those that the row was trained with."""
-    parts = [(row["recipe"].get(part), tried["recipe"].get(part)) for part in ("train", "model", "training", "loss")]
-    pairs = [(key, before[key], value) for before, after in parts if before and after
-             for key, value in after.items() if key in before and not key.startswith("validate")]  # fmt: skip
-    return [f"{key}={value}" for key, before, value in pairs if value != before] or ["as the row"]
+    found = []
+    for part in ("train", "model", "training", "loss"):
+        before, after = (one["recipe"].get(part) or {} for one in (row, tried))
+        compared = [key for key in after if key in before and not key.startswith("validate")]
+        found += [f"{key}={after[key]}" for key in compared if after[key] != before[key]]
+    return found or ["as the row"]
 
 
 def validated(tried: Found) -> float:
@@ -170,8 +172,8 @@ def missed() -> str:
     lines = []
     for target, name, row, share in found:
         right = valid_share(surest(row))
-        tries = [(key, one) for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name]
-        told = [f"{', '.join(changes(row, one))}: {100 * validated(one):.1f} %" for _, one in tries]
+        tries = [one for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name]
+        told = [f"{', '.join(changes(row, one))}: {100 * validated(one):.1f} %" for one in tries]
         lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", "; ".join(told), target.idea])
     heads = ["test boards", "row", "reached", "valid", "tried (best on validation)", "best idea left"]
     return "\n".join([table(heads, lines), "", "![Learning curves of rows that miss](images/missed.png)"])

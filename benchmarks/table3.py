@@ -2,7 +2,7 @@
 
 16x16 boards are generated, which needs numba: `--prepare` does that beforehand and keeps them in the data folder.
 
-    python benchmarks/table3.py --prepare                                    # half an hour and more on a CPU
+    python benchmarks/table3.py --prepare                                    # a quarter of an hour on two cores
     python benchmarks/table3.py --resume --total 9                           # writes benchmarks/results/table3.json
     python benchmarks/table3.py --quick                                      # seconds, 4x4 boards; for the tests
 """

@@ -22,8 +22,7 @@ def test_every_recipe(name: str) -> None:
     assert len({recipe.train.name, recipe.valid.name, recipe.test.name}) == 3
     RecurrentTransformer(recipe.problem, recipe.model)
     if name.endswith(".paper"):  # no knowledge beyond the data, and nothing that the paper's model does not have
-        assert recipe.training.augment == "none"
-        assert recipe.training.carry == 0
+        assert recipe.training.augment == "none" and recipe.training.carry == 0
         assert not recipe.model.feedback and not recipe.model.inject
 
 

@@ -87,6 +87,11 @@ def test_every_problem(client: TestClient, model: str) -> None:
     assert np.allclose(np.sum(heads, axis=1), 1, atol=0.01)
 
 
+def test_a_model_that_takes_more_recurrences_stops_where_the_server_says() -> None:
+    with visiting(create_app(Settings(steps=2))) as client:
+        assert client.post("/api/solve", json={"puzzle": SUDOKU}).json()["steps"] == 2
+
+
 def test_models_and_health(client: TestClient) -> None:
     models = client.get("/api/models").json()
     assert [one["name"] for one in models] == MODELS

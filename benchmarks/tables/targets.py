@@ -62,8 +62,8 @@ TARGETS = (
            idea="labelled boards alone at first (a later `constraint_start`), weight decay 0.3"),
     Target("16x16 simple", "table3", "sudoku-16x16-simple_test", 99.9, ("sudoku-16x16-simple.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
-           idea="15,000 updates at 0.005 (the recipe by now): all gains come as the learning rate ends; late states in "
-           "training, without which everything beyond T=64 is lost (docs/log.md)"),
+           idea="15,000 updates at 0.005 (the recipe by now), since it is underfitted; late states in training, "
+           "without which nearly everything beyond T=64 is lost (docs/log.md)"),
     Target("16x16 medium", "table3", "sudoku-16x16-medium_test", 99.9, ("sudoku-16x16-medium.paper",), 99.9,
            ("sudoku-16x16.best",), 100,
            idea="in the paper's setting as for simple boards; in the best one two blocks and slots that stay longer, "

@@ -82,7 +82,7 @@ class Service:
             instances = [reading.read(card.problem, text, side, place) for text, place in named]
             engine = self.catalogue.engine(request.model)
             wanted = request.search, request.exact, request.explain
-            return Order(engine, puzzles, instances, request.steps or card.steps, *wanted)
+            return Order(engine, puzzles, instances, min(request.steps or card.steps, limits.steps), *wanted)
 
         # One line of text is read faster than a thread is asked to; images, lists and loading a model are not.
         quick = len(puzzles) == 1 and not isinstance(card.problem.input_kind(), Images)

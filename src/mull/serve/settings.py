@@ -28,7 +28,7 @@ class Settings:
     seconds: float = 30.0
     """Time for a request; more is 504."""
     steps: int = 1024
-    """Recurrences that a request may ask for; more is 422."""
+    """Recurrences at most; a request that asks for more is 422, and a model whose card says more stops here."""
     image_side: int = 2048
     """Pixels along an image's side; more is 422."""
     hosts: tuple[str, ...] = ()
