@@ -19,9 +19,10 @@ from tables.command import main as run
 from tables.rows import STEPS as SHORT
 from tables.rows import Row
 
-LATE = (*SHORT, 512, 1024)
+LATE = (*SHORT, 512)
 """16x16 boards take more recurrences than others."""
 LEVELS = (
+    *(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("regular-simple", "regular-medium")),
     Data("sudoku-16x16-medium_test", 1_000),
     Data("sudoku-16x16-tough_test", 1_000),
     Data("sudoku-16x16-hard_test", 500),
@@ -44,6 +45,8 @@ def searched(runtime: TorchRuntime, recipe: Recipe, quick: bool) -> dict[str, An
 ROWS = [
     Row("sudoku-16x16-simple.paper", "sudoku-16x16-simple.paper", steps=LATE),
     Row("sudoku-16x16-medium.paper", "sudoku-16x16-medium.paper", steps=LATE),
+    Row("sudoku-16x16-regular-simple.paper", "sudoku-16x16-regular-simple.paper", steps=LATE),
+    Row("sudoku-16x16-regular-medium.paper", "sudoku-16x16-regular-medium.paper", steps=LATE),
     Row("sudoku-16x16.best", "sudoku-16x16.best", BEST, steps=LATE, tests=LEVELS),
     Row("sudoku-extreme.best", "sudoku-extreme.best", steps=STEPS, sides=1, extra=searched),
 ]

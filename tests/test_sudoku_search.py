@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import time
 from itertools import permutations, product
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mull.data.generated import SPLITS, draw, split_of
 from mull.errors import InvalidInput
 from mull.problems import PROBLEMS, sudoku_search
 from mull.problems.sudoku import DEFAULT_GIVENS, LEVELS_16X16, Sudoku
@@ -220,7 +222,8 @@ def level(name: str) -> Sudoku:
 
 
 @pytest.mark.parametrize(
-    ("name", "mean", "count"), [("simple", 111, 100), ("medium", 95, 60), ("tough", 103, 60), ("hard", 84.5, 20)]
+    ("name", "mean", "count"),
+    [("simple", 111, 100), ("medium", 95, 60), ("tough", 103, 60), ("hard", 84.5, 20), ("regular-medium", 95, 60)],
 )
 def test_levels_have_their_mean_number_of_givens(name: str, mean: float, count: int) -> None:
     sudoku, rng = level(name), np.random.default_rng(0)
@@ -261,7 +264,7 @@ def test_some_levels_need_no_guess() -> None:
     for name in LEVELS_16X16:
         sudoku = level(name)
         easy[name] = np.mean([needs_no_guess(sudoku, sudoku.generate(rng).inputs) for _ in range(10)])
-    assert easy["simple"] == easy["medium"] == 1
+    assert easy["simple"] == easy["medium"] == easy["regular-simple"] == easy["regular-medium"] == 1
     assert easy["tough"] < 0.5 and easy["hard"] < 0.5 < easy["mixed"]
 
 
@@ -271,6 +274,30 @@ def test_puzzles_without_a_guess_of_any_size(seed: int, box: int) -> None:
     instance = sudoku.generate(np.random.default_rng(seed))
     assert needs_no_guess(sudoku, instance.inputs)
     assert sudoku_search.count_solutions(box, instance.inputs) == 1
+
+
+@given(SEEDS, st.sampled_from([3, 4]))
+def test_regular_grids_are_one_class(seed: int, box: int) -> None:
+    """Their symmetry class is that of the pattern; as keys of their own they differ, whatever values are called."""
+    givens = {3: (34, 34), 4: (200, 200)}[box]
+    regular, stirred = Sudoku(box=box, givens=givens, regular=True), Sudoku(box=box, givens=givens)
+    instance = regular.generate(np.random.default_rng(seed))
+    assert instance.solution is not None
+    pattern = np.array([[(box * (r % box) + r // box + c) % box**2 for c in range(box**2)] for r in range(box**2)])
+    same = dataclasses.replace(instance, inputs=pattern.ravel().astype(np.uint8) + 1, solution=pattern.ravel())
+    assert stirred.canonical(instance) == stirred.canonical(same)
+    names = np.random.default_rng(seed).permutation(box**2)
+    renamed = dataclasses.replace(instance, solution=names[instance.solution])
+    assert regular.canonical(renamed) == regular.canonical(instance)
+    other = regular.generate(np.random.default_rng(seed + 1))
+    assert regular.canonical(other) != regular.canonical(instance)
+
+
+def test_splits_of_regular_boards_share_no_grid() -> None:
+    sudoku = level("regular-simple")
+    keys = {split: {sudoku.canonical(draw(sudoku, split, number)) for number in range(4)} for split in SPLITS}
+    assert all(len(found) == 4 for found in keys.values())
+    assert all(split_of(key) == split for split, found in keys.items() for key in found)
 
 
 def test_too_few_givens_without_a_guess_are_refused() -> None:

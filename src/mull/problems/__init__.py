@@ -14,7 +14,7 @@ from mull.problems.mnist_mapping import MnistMapping
 from mull.problems.nonogram import Nonogram
 from mull.problems.shortest_path import ShortestPath
 from mull.problems.stated import Stated
-from mull.problems.sudoku import LEVELS_16X16, SINGLES_16X16, Sudoku
+from mull.problems.sudoku import LEVELS_16X16, REGULAR_16X16, SINGLES_16X16, Sudoku
 from mull.problems.visual_sudoku import VisualSudoku
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
@@ -22,7 +22,9 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "sudoku-4x4": lambda: Sudoku(box=2),
     "sudoku-16x16": lambda: Sudoku(box=4),
     **{  # the first of them, simple, is what `sudoku-16x16` generates
-        f"sudoku-16x16-{level}": partial(Sudoku, box=4, givens=givens, singles=SINGLES_16X16.get(level, 0.0))
+        f"sudoku-16x16-{level}": partial(
+            Sudoku, box=4, givens=givens, singles=SINGLES_16X16.get(level, 0.0), regular=level in REGULAR_16X16
+        )
         for level, givens in LEVELS_16X16.items()
     },
     "sudoku-25x25": lambda: Sudoku(box=5),

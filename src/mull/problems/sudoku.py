@@ -25,11 +25,21 @@ from mull.errors import InvalidInput
 from mull.problem import Instance, Problem, Symmetries, Tokens, Variables
 from mull.problems.cells import draw_cells, read_cells, write_cells
 
-LEVELS_16X16 = {"simple": (106, 116), "medium": (90, 100), "tough": (90, 116), "hard": (80, 89), "mixed": (90, 130)}
-"""Numbers of givens on 16x16 boards. The means of the first two, 111 and 95, are those of the paper's data; the last is
-for training, from boards that fill themselves to `medium` and `tough` ones."""
-SINGLES_16X16 = {"simple": 1.0, "medium": 1.0, "mixed": 0.5}
+LEVELS_16X16 = {
+    "simple": (106, 116),
+    "medium": (90, 100),
+    "tough": (90, 116),
+    "hard": (80, 89),
+    "mixed": (90, 130),
+    "regular-simple": (106, 116),
+    "regular-medium": (90, 100),
+}
+"""Numbers of givens on 16x16 boards. The means of simple and medium ones, 111 and 95, are those of the paper's data;
+mixed ones are for training, from boards that fill themselves to `medium` and `tough` ones."""
+SINGLES_16X16 = {"simple": 1.0, "medium": 1.0, "mixed": 0.5, "regular-simple": 1.0, "regular-medium": 1.0}
 """Share of boards at a level that are made to be solved without a guess, as those for people are; of others none is."""
+REGULAR_16X16 = ("regular-simple", "regular-medium")
+"""Levels whose solved grids are all one pattern."""
 DEFAULT_GIVENS = {2: (4, 8), 3: (24, 34), 4: LEVELS_16X16["simple"], 5: (280, 320)}
 """Numbers of givens that `generate` draws from, by box size."""
 
@@ -50,6 +60,9 @@ class Sudoku(Problem):
     singles: float | None = None
     """Share of generated puzzles that are made to be solved without a guess, by naked and hidden singles alone; the
     others just have one solution. If not set: none, but all 16x16 boards whose `givens` are not set either."""
+    regular: bool = False
+    """Whether the solved grids of generated puzzles are one regular pattern under random symmetries, as the simplest
+    programs make them. All of them are of one class, whose regularity can be learned."""
 
     def __post_init__(self) -> None:
         if self.box not in DEFAULT_GIVENS:
@@ -110,15 +123,22 @@ class Sudoku(Problem):
         share = self.singles
         if share is None:
             share = SINGLES_16X16["simple"] if self.box == 4 and self.givens is None else 0.0
-        tokens, solution = sudoku_search.generate(self.box, givens, seed, singles=share > 0 and rng.random() < share)
+        singles = share > 0 and rng.random() < share
+        tokens, solution = sudoku_search.generate(self.box, givens, seed, singles, self.regular)
         return self._instance(tokens, solution)
 
     def canonical(self, instance: Instance) -> bytes:
-        """The least form of the solved grid under all symmetries; see `sudoku_search.canonical`."""
+        """The least form of the solved grid under all symmetries; see `sudoku_search.canonical`.
+
+        Regular grids have only one, so there it is the grid itself, whatever its values are called.
+        """
         from mull.problems import sudoku_search
 
         if instance.solution is None:
             raise ValueError("the canonical form of a Sudoku is that of its solved grid")
+        if self.regular:
+            names = instance.solution[: self.side].argsort()  # the first row becomes 0, 1, 2, ...
+            return names[instance.solution].astype(np.uint8).tobytes()
         return sudoku_search.canonical(self.box, instance.inputs, instance.solution)
 
     def parse(self, text: str) -> Instance:

@@ -8,8 +8,8 @@ guess, is made in the same way: a value goes only if naked and hidden singles st
 Neither grids nor puzzles are drawn uniformly from all there are. Grids up to 9x9 come from a randomised search that
 starts with random boxes on the diagonal. For 16x16 and 25x25 such a search can stall, so a regular pattern under a
 random symmetry is stirred: all cells of half of the values, or of a band or a stack, are emptied and filled again at
-random, many times over. On these large boards, puzzles that are hard for our solver are rarer than they should be: a
-test for uniqueness that takes too many branches counts as failed.
+random, many times over. Regular puzzles, on request, leave out the stirring. On these large boards, puzzles that are
+hard for our solver are rarer than they should be: a test for uniqueness that takes too many branches counts as failed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ Smaller boards do without it.
 MOVES = 1000
 """Moves of that search on one grid."""
 STIRS = {4: 40, 5: 60}
-"""How often a shuffled pattern grid is stirred."""
+"""How often a shuffled pattern grid is stirred; smaller grids are searched for."""
+SEARCHED = -1
 STIR_NODES = 400
 """Branches that refilling may take before the stir is given up (the grid stays as it was)."""
 
@@ -136,8 +137,8 @@ def _grid(
     peers: IntArray,
     units: IntArray,
 ) -> None:
-    """A random full grid."""
-    if stirs == 0:
+    """A random full grid: a pattern that is stirred so many times, or one that is searched for."""
+    if stirs == SEARCHED:
         _search_grid(box, state, stack, out, peers, units)
         return
     _pattern_grid(box, state, out)
@@ -183,15 +184,17 @@ def _workspace(box: int) -> tuple[NDArray[np.int32], IntArray]:
 def full_grid(box: int, seed: int) -> IntArray:
     """A random full grid (V,), as values that start at 0."""
     stack, out = workspace(box)
-    _grid(box, STIRS.get(box, 0), np.array([seed], np.uint64), stack, out, *tables(box))
+    _grid(box, STIRS.get(box, SEARCHED), np.array([seed], np.uint64), stack, out, *tables(box))
     return out
 
 
-def generate(box: int, givens: int, seed: int, singles: bool = False) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+def generate(
+    box: int, givens: int, seed: int, singles: bool = False, regular: bool = False
+) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """A puzzle (V,) with exactly `givens` givens (0 is empty) and one solution, and that solution, values from 0.
 
     With `singles`, it can be solved without a guess: some cell has one value left, or some value one cell in its row,
-    column or box, until the board is full.
+    column or box, until the board is full. With `regular`, its grid is a regular pattern under a random symmetry.
     """
     cells = box**4
     if not FEWEST.get(box, 1) <= givens <= cells:
@@ -200,10 +203,10 @@ def generate(box: int, givens: int, seed: int, singles: bool = False) -> tuple[N
         )
     state = np.array([seed], np.uint64)
     if box in ONE_PASS:  # levels of one size share their streams of seeds, but should not share their grids
-        state ^= np.uint64((givens + 1000 * singles) << 32)
+        state ^= np.uint64((givens + 1000 * singles + 2000 * regular) << 32)
     nodes, one_pass = (0, 0) if singles else (NODES[box], ONE_PASS.get(box, 0))
     attempts = ATTEMPTS[box] * (10 if singles else 1)  # an attempt is soon over then
-    limits = (attempts, nodes, STIRS.get(box, 0), one_pass, MOVES)
+    limits = (attempts, nodes, 0 if regular else STIRS.get(box, SEARCHED), one_pass, MOVES)
     found, tokens, solution = _generate(box, givens, state, *limits, *_workspace(box), *tables(box))
     if not found:
         raise InvalidInput(

@@ -27,6 +27,8 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-extreme.best": sudoku.sudoku_extreme_best,
     "sudoku-16x16-simple.paper": sudoku_16.sudoku_16_simple_paper,
     "sudoku-16x16-medium.paper": sudoku_16.sudoku_16_medium_paper,
+    "sudoku-16x16-regular-simple.paper": sudoku_16.sudoku_16_regular_simple_paper,
+    "sudoku-16x16-regular-medium.paper": sudoku_16.sudoku_16_regular_medium_paper,
     "sudoku-16x16.best": sudoku_16.sudoku_16_best,
     "visual-sudoku-satnet.paper": visual_sudoku.visual_sudoku_satnet_paper,
     "visual-sudoku-satnet.best": visual_sudoku.visual_sudoku_satnet_best,

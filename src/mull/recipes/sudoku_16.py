@@ -46,6 +46,30 @@ def sudoku_16_medium_paper() -> Recipe:
     )
 
 
+def sudoku_16_regular_simple_paper() -> Recipe:
+    """Boards with about 111 givens whose grids are one pattern: as the log that was published with the paper has it."""
+    return replace(
+        sudoku_16_simple_paper(),
+        name="sudoku-16x16-regular-simple.paper",
+        description="16x16 boards of regular grids with about 111 givens (9k), L1R32H8 d=256, no augmentation",
+        train=Data("sudoku-16x16-regular-simple_train", 9_000),
+        valid=Data("sudoku-16x16-regular-simple_valid", 500),
+        test=Data("sudoku-16x16-regular-simple_test", 1_000),
+    )
+
+
+def sudoku_16_regular_medium_paper() -> Recipe:
+    """Boards with about 95 givens whose grids are one pattern."""
+    return replace(
+        sudoku_16_regular_simple_paper(),
+        name="sudoku-16x16-regular-medium.paper",
+        description="16x16 boards of regular grids with about 95 givens (9k), L1R32H8 d=256, no augmentation",
+        train=Data("sudoku-16x16-regular-medium_train", 9_000),
+        valid=Data("sudoku-16x16-regular-medium_valid", 500),
+        test=Data("sudoku-16x16-regular-medium_test", 1_000),
+    )
+
+
 def sudoku_16_best() -> Recipe:
     """Boards of all levels with all symmetries, carried slots, feedback and injection."""
     base = sudoku_16_medium_paper()
