@@ -21,8 +21,9 @@ from tables.rows import Row
 
 LATE = (*SHORT, 512)
 """16x16 boards take more recurrences than others."""
+SINGLES = tuple(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("simple", "regular-simple", "regular-medium"))
+"""Boards without a guess, for a model that is trained on such boards."""
 LEVELS = (
-    *(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("regular-simple", "regular-medium")),
     Data("sudoku-16x16-medium_test", 1_000),
     Data("sudoku-16x16-tough_test", 1_000),
     Data("sudoku-16x16-hard_test", 500),
@@ -48,6 +49,7 @@ ROWS = [
     Row("sudoku-16x16-regular-simple.paper", "sudoku-16x16-regular-simple.paper", steps=LATE),
     Row("sudoku-16x16-regular-medium.paper", "sudoku-16x16-regular-medium.paper", steps=LATE),
     Row("sudoku-16x16.best", "sudoku-16x16.best", BEST, steps=LATE, tests=LEVELS),
+    Row("sudoku-16x16-singles.best", "sudoku-16x16-singles.best", steps=LATE, tests=SINGLES),
     Row("sudoku-extreme.best", "sudoku-extreme.best", steps=STEPS, sides=1, extra=searched),
 ]
 

@@ -30,6 +30,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-16x16-regular-simple.paper": sudoku_16.sudoku_16_regular_simple_paper,
     "sudoku-16x16-regular-medium.paper": sudoku_16.sudoku_16_regular_medium_paper,
     "sudoku-16x16.best": sudoku_16.sudoku_16_best,
+    "sudoku-16x16-singles.best": sudoku_16.sudoku_16_singles_best,
     "visual-sudoku-satnet.paper": visual_sudoku.visual_sudoku_satnet_paper,
     "visual-sudoku-satnet.best": visual_sudoku.visual_sudoku_satnet_best,
     "visual-sudoku-rrn.paper": visual_sudoku.visual_sudoku_rrn_paper,
