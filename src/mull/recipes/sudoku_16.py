@@ -14,7 +14,7 @@ from mull.recipes.recipe import Data, Recipe, Training
 
 
 def sudoku_16_simple_paper() -> Recipe:
-    """Boards with about 111 givens; our optimiser, decay and batch; longer than what was tried (docs/log.md)."""
+    """Boards with about 111 givens; our optimiser, decay and batch (docs/log.md)."""
     return Recipe(
         name="sudoku-16x16-simple.paper",
         description="16x16 boards with about 111 givens (9k), L1R32H8 d=256, no augmentation",
@@ -24,7 +24,7 @@ def sudoku_16_simple_paper() -> Recipe:
         test=Data("sudoku-16x16-simple_test", 1_000),
         model=ModelConfig(width=256, heads=8, embedding_std=0.5),
         training=Training(
-            updates=9_000,
+            updates=6_000,
             batch=64,
             optimiser="muon",
             learning_rate=5e-3,
@@ -36,13 +36,15 @@ def sudoku_16_simple_paper() -> Recipe:
 
 def sudoku_16_medium_paper() -> Recipe:
     """Boards with about 95 givens."""
+    base = sudoku_16_simple_paper()
     return replace(
-        sudoku_16_simple_paper(),
+        base,
         name="sudoku-16x16-medium.paper",
         description="16x16 boards with about 95 givens (9k), L1R32H8 d=256, no augmentation",
         train=Data("sudoku-16x16-medium_train", 9_000),
         valid=Data("sudoku-16x16-medium_valid", 500),
         test=Data("sudoku-16x16-medium_test", 1_000),
+        training=replace(base.training, updates=9_000),
     )
 
 
@@ -56,7 +58,7 @@ def sudoku_16_regular_simple_paper() -> Recipe:
         train=Data("sudoku-16x16-regular-simple_train", 9_000),
         valid=Data("sudoku-16x16-regular-simple_valid", 500),
         test=Data("sudoku-16x16-regular-simple_test", 1_000),
-        training=replace(base.training, updates=3_000, validate_every=50),
+        training=replace(base.training, updates=4_000, validate_every=100),
     )
 
 
