@@ -58,19 +58,21 @@ def sudoku_16_regular_simple_paper() -> Recipe:
         train=Data("sudoku-16x16-regular-simple_train", 9_000),
         valid=Data("sudoku-16x16-regular-simple_valid", 500),
         test=Data("sudoku-16x16-regular-simple_test", 1_000),
-        training=replace(base.training, updates=4_000, validate_every=100),
+        training=replace(base.training, updates=3_000, validate_every=50),
     )
 
 
 def sudoku_16_regular_medium_paper() -> Recipe:
     """Boards with about 95 givens whose grids are one pattern."""
+    base = sudoku_16_regular_simple_paper()
     return replace(
-        sudoku_16_regular_simple_paper(),
+        base,
         name="sudoku-16x16-regular-medium.paper",
         description="16x16 boards of regular grids with about 95 givens (9k), L1R32H8 d=256, no augmentation",
         train=Data("sudoku-16x16-regular-medium_train", 9_000),
         valid=Data("sudoku-16x16-regular-medium_valid", 500),
         test=Data("sudoku-16x16-regular-medium_test", 1_000),
+        training=replace(base.training, updates=4_000, validate_every=100),
     )
 
 
