@@ -252,6 +252,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "table2": lambda: report_results.sudoku("table2"),
     "table2-rows": report_results.constraint_rows,
     "table3": lambda: report_results.sudoku("table3"),
+    "table3-work": report_results.work,
     "hardest": report_results.hardest,
     "missed": report_results.missed,
     "ablation-sizes": report_ablations.sizes,

@@ -133,6 +133,26 @@ def constraint_rows() -> str:
     return table(["puzzles, losses", "row", "ours, T=32 / 64", "the paper", "minutes"], lines)
 
 
+KINDS_16X16 = ("simple", "medium", "regular-simple", "regular-medium")
+WORK = (32, 64, 128, 256)
+"""Blocks applied one after the other: recurrences times blocks."""
+
+
+def work() -> str:
+    """How far 16x16 boards get with so many blocks' work, from one side, in the paper's setting and the best one."""
+    rows, lines = (maybe("table3") or {"rows": {}})["rows"], []
+    for kind in KINDS_16X16:
+        for name in (f"sudoku-16x16-{kind}.paper", "sudoku-16x16-singles.best"):
+            test = rows.get(name, {}).get("tests", {}).get(f"sudoku-16x16-{kind}_test")
+            if test is None:
+                continue
+            blocks = rows[name]["recipe"]["model"]["blocks"]
+            shares = [test["steps"].get(str(done // blocks), {}).get("right") for done in WORK]
+            told = ["" if share is None else f"{100 * share:.1f}" for share in shares]
+            lines.append([kind.replace("-", " "), f"`{name}`", str(blocks), *told])
+    return table(["test boards", "row", "blocks", *(f"{done} blocks" for done in WORK)], lines)
+
+
 def missing() -> list[tuple[Target, str, Found, float]]:
     """The rows that miss their number, with what they reach."""
     found = []

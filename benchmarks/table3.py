@@ -33,10 +33,6 @@ LEVELS = (
 """Boards of all levels, for a model that is trained on a mixture; the last three are others' and for tests alone."""
 
 
-BEST = ("test.name=sudoku-16x16-simple_test", "updates=12000")
-"""Of two trainings, the one that does better on validation boards from sixteen sides; the recipe's does from one."""
-
-
 def searched(runtime: TorchRuntime, recipe: Recipe, quick: bool) -> dict[str, Any]:
     """What the trained model solves with more recurrences, and with search."""
     steps, count, calls = ((2, 4), 2, 10) if quick else (STEPS, 200, 300)
@@ -48,7 +44,7 @@ ROWS = [
     Row("sudoku-16x16-medium.paper", "sudoku-16x16-medium.paper", steps=LATE),
     Row("sudoku-16x16-regular-simple.paper", "sudoku-16x16-regular-simple.paper", steps=LATE),
     Row("sudoku-16x16-regular-medium.paper", "sudoku-16x16-regular-medium.paper", steps=LATE),
-    Row("sudoku-16x16.best", "sudoku-16x16.best", BEST, steps=LATE, tests=LEVELS),
+    Row("sudoku-16x16.best", "sudoku-16x16.best", steps=LATE, tests=LEVELS),
     Row("sudoku-16x16-singles.best", "sudoku-16x16-singles.best", steps=LATE, tests=SINGLES),
     Row("sudoku-extreme.best", "sudoku-extreme.best", steps=STEPS, sides=1, extra=searched),
 ]

@@ -288,3 +288,17 @@ def test_the_plan_has_every_row_in_commands_of_ten_minutes(root: Path, monkeypat
     planned = {(step.table, name) for step in plan.STEPS for name in step.rows if not step.variant}
     assert planned == {(table, row.name) for table, rows in plan.TABLES.items() for row in rows}
     assert all(step.minutes < 10 or len(step.rows) == 1 for step in plan.STEPS)
+
+
+def test_every_row_is_measured_with_the_recipe_as_it_is_now(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe that is changed needs its rows trained anew; to see whether a change pays, there is `--try`."""
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    import plan
+    from tables.rows import RESULTS, read, recipe_of, same
+
+    for name, rows in plan.TABLES.items():
+        measured = read(RESULTS / f"{name}.json")["rows"]
+        other = [row.name for row in rows if not same(measured[row.name]["recipe"], recipe_of(row, quick=False))]
+        assert not other and all("tests" in measured[row.name] for row in rows)
+    changed = override(recipe_of(plan.TABLES["table1"][0], quick=False), ["updates=7"])
+    assert not same(read(RESULTS / "table1.json")["rows"][plan.TABLES["table1"][0].name]["recipe"], changed)

@@ -24,12 +24,12 @@ def sudoku_16_simple_paper() -> Recipe:
         test=Data("sudoku-16x16-simple_test", 1_000),
         model=ModelConfig(width=256, heads=8, embedding_std=0.5),
         training=Training(
-            updates=6_000,
+            updates=5_000,
             batch=64,
             optimiser="muon",
-            learning_rate=5e-3,
+            learning_rate=3e-3,
             weight_decay=1.0,
-            validate_every=1_000,
+            validate_every=500,
         ),
     )
 
@@ -44,7 +44,7 @@ def sudoku_16_medium_paper() -> Recipe:
         train=Data("sudoku-16x16-medium_train", 9_000),
         valid=Data("sudoku-16x16-medium_valid", 500),
         test=Data("sudoku-16x16-medium_test", 1_000),
-        training=replace(base.training, updates=9_000),
+        training=replace(base.training, updates=9_000, learning_rate=5e-3, validate_every=1_000),
     )
 
 
@@ -58,7 +58,7 @@ def sudoku_16_regular_simple_paper() -> Recipe:
         train=Data("sudoku-16x16-regular-simple_train", 9_000),
         valid=Data("sudoku-16x16-regular-simple_valid", 500),
         test=Data("sudoku-16x16-regular-simple_test", 1_000),
-        training=replace(base.training, updates=3_000, validate_every=50),
+        training=replace(base.training, updates=3_000, learning_rate=5e-3, validate_every=50),
     )
 
 
@@ -85,10 +85,11 @@ def sudoku_16_best() -> Recipe:
         description="16x16 boards with 90 to 130 givens (18k), all symmetries, carried slots, feedback, injection",
         train=Data("sudoku-16x16-mixed_train", 18_000),  # as many as both of the paper's sets have
         valid=Data("sudoku-16x16-mixed_valid", 500),
+        test=Data("sudoku-16x16-simple_test", 1_000),
         # half as wide as the paper's: there are kernels for that, and it learns more in the same time
         model=replace(base.model, width=128, heads=4, dropout=0.0, feedback=True, inject=True),
         training=Training(
-            updates=30_000,
+            updates=12_000,
             batch=128,
             recurrences=16,
             optimiser="muon",
@@ -111,6 +112,7 @@ def sudoku_16_singles_best() -> Recipe:
         "feedback, injection",
         train=Data("sudoku-16x16-simple_train+sudoku-16x16-medium_train"),
         valid=Data("sudoku-16x16-medium_valid", 500),
+        test=Data("sudoku-16x16-medium_test", 1_000),
         model=replace(base.model, blocks=2),
         training=replace(base.training, updates=16_000, carry=0.75, reset_unsolved=0.03, validate_steps=256),
     )
