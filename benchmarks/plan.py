@@ -64,8 +64,6 @@ STEPS = [
          "both losses and few labels in images; 9k puzzles in the best setting"),
     Step("table1", ("sudoku-rrn.best",), "RRN, 180k"),
     Step("table1", ("visual-sudoku-rrn-180k.best", "visual-sudoku-rrn-180k.paper"), "RRN-V, 180k"),
-    Step("table3", ("sudoku-16x16-regular-medium.paper",), "are regular grids what the paper's log speaks of?",
-         "short updates=4000 validate_every=250 validate_steps=32"),
     Step("table3", ("sudoku-16x16-regular-medium.paper",), "16x16 boards of regular grids"),
     Step("table3", ("sudoku-16x16-regular-simple.paper",), "the same with more givens"),
     Step("table3", ("sudoku-16x16-singles.best",), "both sets without a guess, in the best setting"),
