@@ -19,7 +19,7 @@ from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku
 from mull.problems.visual_sudoku import VisualSudoku
 from mull.recipes import get_recipe, override
-from mull.runtime import OnnxRuntime, load_runtime
+from mull.runtime import OnnxRuntime, TorchRuntime, load_runtime
 from mull.train import train
 
 TINY = ["train.count=64", "valid.count=8", "width=32", "batch=8", "recurrences=2", "updates=6", "validate_steps=2"]
@@ -29,6 +29,9 @@ TINY = ["train.count=64", "valid.count=8", "width=32", "batch=8", "recurrences=2
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     recipe = override(get_recipe("sudoku-4x4"), TINY)
     return train(recipe, tmp_path_factory.mktemp("run") / "run", "cpu")
+
+
+CARD = Card("x", Sudoku(2), {}, 0, 4)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +47,25 @@ def test_onnx_agrees_with_torch(config: ModelConfig) -> None:
             parameter.add_(0.1 * torch.randn_like(parameter))
     members = export.members(model, Sudoku(2))
     assert export.members(model, Sudoku(2)) == members  # the same model gives the same bytes
-    runtime = OnnxRuntime(Card("x", Sudoku(2), {}, 0, 4), members)
+    runtime = OnnxRuntime(CARD, members)
     assert export.difference(model, runtime, steps=32) < export.TOLERANCE
+
+
+def test_a_model_that_magnifies_rounding_can_be_exported() -> None:
+    torch.manual_seed(0)
+    problem = Sudoku(2)
+    model = RecurrentTransformer(problem, ModelConfig(width=32, feedback=True, inject=True)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(3 * torch.randn_like(parameter))
+    reference, runtime = TorchRuntime(model, problem), OnnxRuntime(CARD, export.members(model, problem))
+    inputs = export.random_inputs(problem, 64).numpy()
+    wanted, found = (one.step(one.start(inputs), 48)[1] for one in (reference, runtime))
+    assert np.abs(wanted - found).max() > 10 * export.TOLERANCE * np.abs(wanted).max()  # each on its own way
+    assert export.difference(model, runtime, steps=48) < export.TOLERANCE
+    with torch.no_grad():
+        model.output.weight[0] += 0.1
+    assert export.difference(model, runtime) > export.TOLERANCE
 
 
 @pytest.mark.parametrize("problem", [Sudoku(2), VisualSudoku(), Nonogram()], ids=lambda problem: type(problem).__name__)
