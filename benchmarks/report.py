@@ -236,6 +236,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "no-labels": report_models.no_labels,
     "constraints": report_models.constraints,
     "binairo": report_models.binairo,
+    "fit": report_models.fit,
     "cpu-speed": lambda: _cpu(report_cpu.speed),
     "cpu-accuracy": lambda: _cpu(report_cpu.accuracy),
     "cpu-training": lambda: _cpu(report_cpu.training),

@@ -213,3 +213,15 @@ def binairo() -> str:
         f"**{100 * ours['steps'][steps]['right']:.1f} %** of {ours['instances']:,} puzzles at T={steps}, whose solved "
         "boards are none of those that it was trained on."
     )
+
+
+def fit() -> str:
+    """How many examples `mull fit` needs, without any rule."""
+    got = result("fit")
+    lines = ["| examples in the file | to train on | `mull fit` | AdamW, as before |", "|---|---|---|---|"]
+    for size, row in sorted(got["sizes"].items(), key=lambda one: int(one[0])):
+        ours, plain = (f"{100 * row[way]['right']:.1f} %" for way in ("mull fit", "AdamW"))
+        lines.append(f"| {int(size):,} | {row['examples']['train']:,} | **{ours}** | {plain} |")
+    asked = max(row["mull fit"]["instances"] for row in got["sizes"].values())
+    about = f"Whole boards right, of {asked:,} that are in no file; one seed ({got['provenance']['hardware']})."
+    return "\n".join([*lines, "", about])

@@ -57,6 +57,14 @@ def test_the_script_that_solves_files_runs(root: Path, tmp_path: Path, external_
     assert sum(found["steps"]["counts"].values()) == found["recurrences"]["verified"]
 
 
+def test_the_script_on_examples_runs(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fit.json"
+    subprocess.run([sys.executable, "benchmarks/fit.py", "--quick", "--out", str(out)], cwd=root, check=True)
+    ((size, found),) = json.loads(out.read_text())["sizes"].items()
+    assert size == "40" and found["examples"]["train"] < 40 and found["mull fit"]["instances"] > 0
+    assert found["mull fit"]["instances"] == found["AdamW"]["instances"]
+
+
 def test_the_script_on_hints_runs(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "hints.json"
     subprocess.run([sys.executable, "benchmarks/hints.py", "--quick", "--out", str(out)], cwd=root, check=True)

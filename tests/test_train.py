@@ -173,6 +173,10 @@ def test_schedule_and_decay() -> None:
     decayed, others = decay_groups(trainer.model, 0.1)
     assert len(decayed["params"]) == 6 and decayed["weight_decay"] == 0.1  # type: ignore[arg-type]
     assert others["weight_decay"] == 0.0
+    embedding = {id(trainer.model.positions), id(trainer.model.embed.weight)}
+    more, fewer = (group["params"] for group in decay_groups(trainer.model, 0.1, embeddings=True))
+    assert {id(p) for p in more} - {id(p) for p in decayed["params"]} == embedding
+    assert len(more) + len(fewer) == len(list(trainer.model.parameters()))
 
 
 def test_muon_takes_the_matrices_of_blocks_alone() -> None:

@@ -15,9 +15,13 @@ from mull.models.embed import ImageEmbedder
 from mull.recipes.recipe import Training
 
 
-def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Weight decay on the matrices of linear and convolutional layers alone."""
+def decay_groups(model: nn.Module, weight_decay: float, embeddings: bool = False) -> list[dict[str, Any]]:
+    """Weight decay on the matrices of linear and convolutional layers alone; `embeddings`: and on those of tokens and
+    positions."""
     decayed = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear | nn.Conv2d)}
+    if embeddings:
+        decayed |= {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+        decayed |= {id(p) for name, p in model.named_parameters() if name == "positions"}
     matrices = [p for p in model.parameters() if id(p) in decayed]
     others = [p for p in model.parameters() if id(p) not in decayed]
     return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
@@ -47,7 +51,7 @@ def optimisers(
 
     Where `broken` is 1, a gradient is not finite, and steps change nothing.
     """
-    groups = decay_groups(model, training.weight_decay)
+    groups = decay_groups(model, training.weight_decay, training.decay_embeddings)
     found: list[torch.optim.Optimizer] = []
     if training.optimiser == "muon":
         inner = {id(p) for name, p in model.named_parameters() if name.startswith("blocks.") and p.dim() == 2}

@@ -41,9 +41,13 @@ def own_recipe(problem: Problem) -> Recipe:
 
 
 def fitted(problem: Problem, file: str) -> Recipe:
-    """The same for a file of examples: train, choose and test on its parts; dropout, since rows may be few."""
+    """The same for a file of examples: train, choose and test on its parts, which may be small.
+
+    Muon and strong decay, on embeddings too, find the rule in some hundred examples where AdamW learns them by heart
+    (docs/own_problem.md). For large problems decay keeps models from learning at all (docs/log.md): dropout alone.
+    """
     base = own_recipe(problem)
-    return replace(
+    recipe = replace(
         base,
         name=f"{problem.name}.fit",
         description=f"the examples of {file}",
@@ -52,3 +56,7 @@ def fitted(problem: Problem, file: str) -> Recipe:
         test=Data(f"{file}@test"),
         model=replace(base.model, dropout=0.05),
     )
+    if problem.variables().count > SMALL:
+        return recipe
+    strict = replace(base.training, optimiser="muon", learning_rate=5e-3, weight_decay=2.0, decay_embeddings=True)
+    return replace(recipe, model=replace(base.model, dropout=0.1), training=strict)

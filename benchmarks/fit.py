@@ -1,0 +1,88 @@
+"""How many examples `mull fit` needs: SATNet boards without any rule, by what it does now and by plain AdamW.
+
+Each training sees some hundred boards in a file, of which `mull fit` keeps a tenth to choose by and a tenth to test on;
+all are then asked for the same boards that none of them saw.
+
+    python benchmarks/fit.py                       # writes benchmarks/results/fit.json; half an hour on two cores
+    python benchmarks/fit.py --only 200            # one size, put into the file beside the others
+    python benchmarks/fit.py --quick               # seconds; for the tests
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mull.data import sets
+from mull.evaluate import evaluate
+from mull.files import write_text
+from mull.problem import NumpyBatch
+from mull.provenance import provenance
+from mull.recipes import Recipe, override
+from mull.recipes.own import fitted
+from mull.train import train
+from tables.command import locked
+from tables.rows import RESULTS, best, rounded
+
+SIZES = (200, 400, 1_000)
+OTHERS = slice(4_000, 9_000)
+"""Boards of a second file, whose tenth that is kept for tests is asked for."""
+WAYS = {
+    "mull fit": [],
+    "AdamW": ["optimiser=adamw", "learning_rate=0.003", "weight_decay=0.1", "decay_embeddings=false", "dropout=0.05"],
+}
+QUICK = ["updates=2", "batch=4", "width=16", "recurrences=2", "validate_every=1", "validate_steps=2"]
+
+
+def device() -> torch.device:
+    """Where it runs."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def measure(recipe: Recipe, out: Path, others: NumpyBatch) -> dict[str, Any]:
+    """Train, take what does best on the file's validation part, and ask for boards that are not in the file."""
+    train(recipe, out, str(device()))
+    runtime, about = best(recipe, out, device())
+    scores = evaluate(runtime, others, [recipe.steps], batch_size=runtime.batch)
+    score = scores["steps"][str(recipe.steps)]
+    found = {"update": about["step"], "valid_board": about["valid_board"], "instances": scores["instances"]}
+    curve = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    return found | {"right": score["right"], "cell": score["whole_cell"], "seconds": curve[-1]["seconds"]}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train, measure and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", type=int, help="a number of examples")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, default=RESULTS / "fit.json")
+    arguments = parser.parse_args(argv)
+    name = "sudoku-4x4_train" if arguments.quick else "satnet_train"
+    problem, boards = sets.problem_of(name), sets.load(name, 120 if arguments.quick else None)
+    sizes, others = ((40,), slice(40, 120)) if arguments.quick else (SIZES, OTHERS)
+    for size in [arguments.only] if arguments.only else sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            mine, theirs = (Path(folder) / file for file in ("examples.csv", "others.csv"))
+            sets.write_csv(problem, boards[:size], mine)
+            sets.write_csv(problem, boards[others], theirs)
+            known = sets.problem_of(f"{mine}@train")
+            rows = {"examples": {part: len(sets.load(f"{mine}@{part}")) for part in ("train", "valid")}}
+            for way, settings in WAYS.items():
+                recipe = override(fitted(known, str(mine)), [*settings, *(QUICK if arguments.quick else [])])
+                tests = sets.load(f"{theirs}@test", own=known)
+                rows[way] = rounded(measure(recipe, Path(folder) / way, tests))
+                print(size, way, rows[way], flush=True)
+        with locked(arguments.out):
+            content = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"kind": "fit", "sizes": {}}
+            content["sizes"][str(size)] = rows
+            write_text(arguments.out, json.dumps({**content, "provenance": provenance(str(device()))}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
