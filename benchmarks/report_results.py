@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mull.recipes import from_dict, to_dict
 from report_files import NOT_YET, maybe
 from report_gpu import table
 from tables.targets import AIM_RECURRENCE, AIM_SEARCH, TARGETS, Target
@@ -171,11 +172,17 @@ def missing() -> list[tuple[Target, str, Found, float]]:
 def changes(row: Found, tried: Found) -> list[str]:
     """The settings of a variant that differ from those that the row was trained with."""
     found = []
+    before, after = (to_dict(from_dict(one["recipe"])) for one in (row, tried))  # newer settings have their defaults
     for part in ("train", "model", "training", "loss"):
-        before, after = (one["recipe"].get(part) or {} for one in (row, tried))
-        compared = [key for key in after if key in before and not key.startswith("validate")]
-        found += [f"{key}={after[key]}" for key in compared if after[key] != before[key]]
+        changed = [key for key in after[part] if after[part][key] != before[part][key]]
+        found += [f"{key}={after[part][key]}" for key in changed if not key.startswith("validate")]
     return found or ["as the row"]
+
+
+def told(row: Found, tried: Found) -> str:
+    """One variant: what differs, and what it has right."""
+    ended = "" if tried["finished"] else f" (ended after {tried['step']:,})"
+    return f"{', '.join(changes(row, tried))}{ended}: {100 * validated(tried):.1f} %"
 
 
 def validated(tried: Found) -> float:
@@ -193,8 +200,8 @@ def missed() -> str:
     for target, name, row, share in found:
         right = valid_share(surest(row))
         tries = [one for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name]
-        told = [f"{', '.join(changes(row, one))}: {100 * validated(one):.1f} %" for one in tries]
-        lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", "; ".join(told), target.idea])
+        variants = "; ".join(told(row, one) for one in tries)
+        lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", variants, target.idea])
     heads = ["test boards", "row", "reached", "valid", "tried (best on validation)", "best idea left"]
     return "\n".join([table(heads, lines), "", "![Learning curves of rows that miss](images/missed.png)"])
 

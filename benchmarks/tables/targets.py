@@ -28,8 +28,8 @@ class Target:
 
 
 IN_TIME = (
-    "64 recurrences and more in training, or states that are carried on: the work of 64 blocks, as many as the "
-    "paper's model has at test time, is too little even for the best model (table above)"
+    "states that are carried on for some windows, and longer: validation boards of the best variant were rising "
+    "steeply when its learning rate ended (`carried-long` in the plan)"
 )
 """For 16x16 boards in the paper's setting."""
 TARGETS = (
