@@ -223,5 +223,5 @@ def fit() -> str:
         ours, plain = (f"{100 * row[way]['right']:.1f} %" for way in ("mull fit", "AdamW"))
         lines.append(f"| {int(size):,} | {row['examples']['train']:,} | **{ours}** | {plain} |")
     asked = max(row["mull fit"]["instances"] for row in got["sizes"].values())
-    about = f"Whole boards right, of {asked:,} that are in no file; one seed ({got['provenance']['hardware']})."
+    about = f"Whole boards right, of {asked:,} in none of the files; one seed ({got['provenance']['hardware']})."
     return "\n".join([*lines, "", about])
