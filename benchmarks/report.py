@@ -237,6 +237,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "constraints": report_models.constraints,
     "binairo": report_models.binairo,
     "fit": report_models.fit,
+    "fit-short": report_models.fit_short,
     "cpu-speed": lambda: _cpu(report_cpu.speed),
     "cpu-accuracy": lambda: _cpu(report_cpu.accuracy),
     "cpu-training": lambda: _cpu(report_cpu.training),
