@@ -48,11 +48,15 @@ def train(
     report: Reporter | None = None,
 ) -> Path:
     """Run a recipe; the averaged weights that did best on validation data end up in `out/best.safetensors`."""
-    with distributed() as (rank, world):
+
+    def run(rank: int, world: int) -> None:  # what it makes is gone when the processes part
         where = _device(device)
         trainer = Trainer(recipe, recipe.train.load(recipe.seed, recipe.problem), where, rank, world)
         log = RunLog(out, recipe, trainer, report if rank == 0 else None, resume)
         loop(recipe, trainer, log, recipe.valid.load(recipe.seed, recipe.problem))
+
+    with distributed() as processes:
+        run(*processes)
     return out
 
 

@@ -6,11 +6,13 @@ Shapes: B batch (of this process), V variable, D value, H width.
 from __future__ import annotations
 
 import copy
+import gc
 import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -35,17 +37,24 @@ from mull.slots import Slots
 
 @contextmanager
 def distributed() -> Iterator[tuple[int, int]]:
-    """Rank and number of processes; joins the group that torchrun set up, if it did."""
+    """Rank and number of processes; joins the group that torchrun set up, if it did.
+
+    Whoever uses a group must have let go of it at the end: while it lives, so do threads of gloo, and one that drops
+    the last collective's tensor when Python is ending aborts the process; torchrun then stops the others before they
+    have finished. The functions that DistributedDataParallel imports keep the group that they find as their default.
+    """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1 or dist.is_initialized():
         yield (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    import_module("torch.distributed.nn.functional")  # before there is a group
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
         yield dist.get_rank(), dist.get_world_size()
     finally:
+        gc.collect()  # a training refers to itself
         dist.destroy_process_group()
 
 
