@@ -36,7 +36,7 @@ OTHERS = slice(4_000, 8_500)
 `mull fit` were chosen with them (docs/log.md)."""
 WAYS = {
     "mull fit": [],
-    "AdamW": ["optimiser=adamw", "learning_rate=0.003", "weight_decay=0.1", "decay_embeddings=false", "dropout=0.05"],
+    "AdamW": ["optimiser=adamw", "learning_rate=0.003", "weight_decay=0.1", "decay_embeddings=0", "dropout=0.05"],
 }
 QUICK = ["updates=2", "batch=4", "width=16", "recurrences=2", "validate_every=1", "validate_steps=2"]
 

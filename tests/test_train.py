@@ -180,7 +180,9 @@ def test_schedule_and_decay() -> None:
     assert len(decayed["params"]) == 6 and decayed["weight_decay"] == 0.1  # type: ignore[arg-type]
     assert others["weight_decay"] == 0.0
     embedding = {id(trainer.model.positions), id(trainer.model.embed.weight)}
-    more, fewer = (group["params"] for group in decay_groups(trainer.model, 0.1, embeddings=True))
+    half = {group["weight_decay"]: group["params"] for group in decay_groups(trainer.model, 0.1, embeddings=0.5)}
+    assert half.keys() == {0.1, 0.0, 0.05} and {id(p) for p in half[0.05]} == embedding
+    more, fewer = (group["params"] for group in decay_groups(trainer.model, 0.1, embeddings=1.0))
     assert {id(p) for p in more} - {id(p) for p in decayed["params"]} == embedding
     assert len(more) + len(fewer) == len(list(trainer.model.parameters()))
 

@@ -15,16 +15,17 @@ from mull.models.embed import ImageEmbedder
 from mull.recipes.recipe import Training
 
 
-def decay_groups(model: nn.Module, weight_decay: float, embeddings: bool = False) -> list[dict[str, Any]]:
-    """Weight decay on the matrices of linear and convolutional layers alone; `embeddings`: and on those of tokens and
-    positions."""
-    decayed = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear | nn.Conv2d)}
-    if embeddings:
-        decayed |= {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
-        decayed |= {id(p) for name, p in model.named_parameters() if name == "positions"}
-    matrices = [p for p in model.parameters() if id(p) in decayed]
-    others = [p for p in model.parameters() if id(p) not in decayed]
-    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+def decay_groups(model: nn.Module, weight_decay: float, embeddings: float = 0.0) -> list[dict[str, Any]]:
+    """Weight decay on the matrices of linear and convolutional layers, and a share of it, `embeddings`, on those of
+    tokens and positions."""
+    matrices = {id(m.weight) for m in model.modules() if isinstance(m, nn.Linear | nn.Conv2d)}
+    names = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    names |= {id(p) for name, p in model.named_parameters() if name == "positions"}
+    groups: dict[float, list[nn.Parameter]] = {weight_decay: [], 0.0: []}
+    for parameter in model.parameters():
+        share = 1.0 if id(parameter) in matrices else embeddings if id(parameter) in names else 0.0
+        groups.setdefault(share * weight_decay, []).append(parameter)
+    return [{"params": parameters, "weight_decay": decay} for decay, parameters in groups.items()]
 
 
 class Rates:

@@ -58,5 +58,5 @@ def fitted(problem: Problem, file: str) -> Recipe:
     )
     if problem.variables().count > SMALL:
         return recipe
-    strict = replace(base.training, optimiser="muon", learning_rate=5e-3, weight_decay=2.0, decay_embeddings=True)
+    strict = replace(base.training, optimiser="muon", learning_rate=5e-3, weight_decay=2.0, decay_embeddings=1.0)
     return replace(recipe, model=replace(base.model, dropout=0.1), training=strict)

@@ -78,9 +78,9 @@ class Training:
     """Updates over which the learning rate rises to its peak; it falls to zero as a cosine afterwards."""
     weight_decay: float = 0.1
     """On matrices alone: not on biases, layer norms, embeddings and positions."""
-    decay_embeddings: bool = False
-    """On embeddings of tokens and positions too: with few 9x9 boards fewer are learned by heart; 16x16 boards were not
-    learned at all with it (see docs/log.md)."""
+    decay_embeddings: float = 0.0
+    """Weight decay of embeddings of tokens and positions, as a share of the matrices': with few 9x9 boards fewer are
+    learned by heart with 1; 16x16 boards were not learned at all with it (see docs/log.md)."""
     clip: float = 1.0
     """Largest norm of the gradient."""
     ema: float = 0.995
