@@ -73,10 +73,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             sets.write_csv(problem, boards[:size], mine)
             sets.write_csv(problem, boards[others], theirs)
             known = sets.problem_of(f"{mine}@train")
+            tests = sets.load(f"{theirs}@test", own=known)
             rows = {"examples": {part: len(sets.load(f"{mine}@{part}")) for part in ("train", "valid")}}
             for way, settings in WAYS.items():
                 recipe = override(fitted(known, str(mine)), [*settings, *(QUICK if arguments.quick else [])])
-                tests = sets.load(f"{theirs}@test", own=known)
                 rows[way] = rounded(measure(recipe, Path(folder) / way, tests))
                 print(size, way, rows[way], flush=True)
         with locked(arguments.out):

@@ -77,7 +77,7 @@ class Training:
     warmup: int = 200
     """Updates over which the learning rate rises to its peak; it falls to zero as a cosine afterwards."""
     weight_decay: float = 0.1
-    """On matrices alone: not on biases, layer norms, embeddings and positions."""
+    """On matrices: not on biases and layer norms, and on embeddings and positions only as `decay_embeddings` says."""
     decay_embeddings: float = 0.0
     """Weight decay of embeddings of tokens and positions, as a share of the matrices': with few 9x9 boards fewer are
     learned by heart with 1; 16x16 boards were not learned at all with it (see docs/log.md)."""
