@@ -51,10 +51,6 @@ class Step:
 
 NINE = ("sudoku-rrn-9k.paper",)
 VISUAL = ("visual-sudoku-rrn.paper",)
-CARRIED = (
-    "batch=128 recurrences=16 learning_rate=0.005 carry=0.75 reset_solved=0.3 reset_unsolved=0.2 validate_steps=128"
-)
-"""States go on for some windows of 16 recurrences: what did best on 16x16 boards of random grids."""
 SIZES = ("L1R16", "L1R32", "L2R16", "L2R32", "L4R16", "L64R1")
 STEPS = [
     Step("table2", (*NINE, "sudoku-rrn-9k-both.paper", "sudoku-rrn-semi.paper", "sudoku-rrn-semi.best"),
@@ -73,9 +69,6 @@ STEPS = [
     Step("table3", ("sudoku-16x16-singles.best",), "both sets without a guess, in the best setting"),
     Step("table3", ("sudoku-16x16-medium.paper",), "16x16 in the paper's setting"),
     Step("table3", ("sudoku-16x16-simple.paper",), "the same with more givens"),
-    Step("table3", ("sudoku-16x16-medium.paper",), "the same with late states, as long as the best setting trains",
-         f"carried-long updates=16000 {CARRIED}"),
-    Step("table3", ("sudoku-16x16-simple.paper",), "and with more givens", f"carried-long updates=8000 {CARRIED}"),
     Step("table3", ("sudoku-16x16.best",), "what taught the hardest 9x9 puzzles, on 16x16 boards",
          "two-blocks blocks=2 updates=20000 carry=0.75 reset_unsolved=0.03 validate_steps=256"),
     Step("table3", ("sudoku-16x16.best",), "16x16, all levels"),
