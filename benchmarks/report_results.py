@@ -170,24 +170,19 @@ def missing() -> list[tuple[Target, str, Found, float]]:
 
 
 def changes(row: Found, tried: Found) -> list[str]:
-    """The settings of a variant that differ from those that the row was trained with."""
+    """The settings of a variant that differ from those that the row was trained with; none if it is that training."""
     found = []
     before, after = (to_dict(from_dict(one["recipe"])) for one in (row, tried))  # newer settings have their defaults
     for part in ("train", "model", "training", "loss"):
         changed = [key for key in after[part] if after[part][key] != before[part][key]]
-        found += [f"{key}={after[part][key]}" for key in changed if not key.startswith("validate")]
-    return found or ["as the row"]
-
-
-def told(row: Found, tried: Found) -> str:
-    """One variant: what differs, and what it has right."""
-    ended = "" if tried["finished"] else f" (ended after {tried['step']:,})"
-    return f"{', '.join(changes(row, tried))}{ended}: {100 * validated(tried):.1f} %"
+        prefix = "train." if part == "train" else ""
+        found += [f"{prefix}{key}={after[part][key]}" for key in changed if not key.startswith("validate")]
+    return found + ([f"seed={after['seed']}"] if after["seed"] != before["seed"] else [])
 
 
 def validated(tried: Found) -> float:
-    """Validation boards that a variant has right: as it counts where that was measured, else while it was trained."""
-    return valid_share(surest(tried)) if "T" in tried else float(tried["best"])
+    """Validation boards that a variant has right from one side: at the best T, or as far as it was trained."""
+    return valid_share(tried) if "T" in tried else float(tried["best"])
 
 
 def missed() -> str:
@@ -196,14 +191,38 @@ def missed() -> str:
     if not found:
         measured = any(maybe(name) for name in ("table1", "table2", "table3"))
         return "No measured row misses its number." if measured else NOT_YET
-    lines = []
+    lines, parts = [], []
     for target, name, row, share in found:
         right = valid_share(surest(row))
-        tries = [one for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name]
-        variants = "; ".join(told(row, one) for one in tries)
-        lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", variants, target.idea])
-    heads = ["test boards", "row", "reached", "valid", "tried (best on validation)", "best idea left"]
-    return "\n".join([table(heads, lines), "", "![Learning curves of rows that miss](images/missed.png)"])
+        lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", target.idea])
+        tries = {key: one for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name}
+        variants = tried_lines(row, tries)
+        if variants:
+            differs = f"differs from `{name}`"
+            parts += ["", table(["tried", differs, "valid", "updates", "minutes"], variants)]
+    heads = ["test boards", "row", "reached", "valid", "best idea left"]
+    return "\n".join([table(heads, lines), *parts, "", "![Learning curves of rows that miss](images/missed.png)"])
+
+
+def tried_lines(row: Found, tries: dict[str, Found]) -> list[list[str]]:
+    """One line for each variant of a row, the best first; the row's own training is left out."""
+    lines = []
+    for key, one in sorted(tries.items(), key=lambda item: -validated(item[1])):
+        if not (differs := changes(row, one)):
+            continue
+        several = one.get("from_sides")
+        sides = f" ({100 * valid_share(several):.1f} from {several['sides']} sides)" if several else ""
+        planned = "" if one["finished"] else f" of {one['recipe']['training']['updates']:,}"
+        lines.append(
+            [
+                f"`{key.split('~')[1]}`",
+                ", ".join(differs),
+                f"{100 * validated(one):.1f}{sides}",
+                f"{one['step']:,}{planned}",
+                f"{one['seconds'] / 60:.1f}",
+            ]
+        )
+    return lines
 
 
 def hardest() -> str:
