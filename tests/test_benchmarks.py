@@ -214,6 +214,9 @@ def test_the_tables_run_and_are_reported(root: Path, tmp_path: Path, monkeypatch
         content = contents[name] | {"tried": tried if name == "table1" else {}}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     assert "100.00 short" in report_results.sudoku("table1") and "weight_decay=1" in report_results.missed()
+    row, variant = contents["table1"]["rows"]["sudoku-rrn.paper"], tried["sudoku-rrn.paper~decay"]
+    lines = report_results.tried_lines(row, {"a~decay": variant, "a~again": row})
+    assert [line[:2] for line in lines] == [["`decay`", "weight_decay=1.0"]]  # the row's own training is no variant
     for name in ("table3", "hardest", "ablation-sizes", "ablation-heads", "ablation-designs", "ablation-grounding"):
         assert report.BLOCKS[name]().count("|") > 8
     assert "row, %" in report_ablations.heads()
