@@ -22,6 +22,7 @@ import torch
 from mull.data import sets
 from mull.evaluate import evaluate
 from mull.files import write_text
+from mull.predict import Looks
 from mull.problem import NumpyBatch
 from mull.provenance import provenance
 from mull.recipes import Recipe, override
@@ -38,6 +39,8 @@ WAYS = {
     "mull fit": [],
     "AdamW": ["optimiser=adamw", "learning_rate=0.003", "weight_decay=0.1", "decay_embeddings=0", "dropout=0.05"],
 }
+LOOKS = Looks(starts=8, rounds=6)
+"""How boards are also looked at, besides once."""
 QUICK = ["updates=2", "batch=4", "width=16", "recurrences=2", "validate_every=1", "validate_steps=2"]
 
 
@@ -54,13 +57,16 @@ def measure(recipe: Recipe, out: Path, others: NumpyBatch) -> dict[str, Any]:
     score = scores["steps"][str(recipe.steps)]
     found = {"update": about["step"], "valid_board": about["valid_board"], "instances": scores["instances"]}
     curve = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    return found | {"right": score["right"], "cell": score["whole_cell"], "seconds": curve[-1]["seconds"]}
+    found |= {"right": score["right"], "cell": score["whole_cell"], "seconds": curve[-1]["seconds"]}
+    several = evaluate(runtime, others, [recipe.steps], runtime.batch, LOOKS)["steps"][str(recipe.steps)]
+    return found | {"looks": LOOKS.about() | {"right": several["right"], "cell": several["whole_cell"]}}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Train, measure and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=int, help="a number of examples")
+    parser.add_argument("--way", choices=WAYS, help="one way; what the file says about the other stays")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS / "fit.json")
     arguments = parser.parse_args(argv)
@@ -75,14 +81,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             known = sets.problem_of(f"{mine}@train")
             tests = sets.load(f"{theirs}@test", own=known)
             rows = {"examples": {part: len(sets.load(f"{mine}@{part}")) for part in ("train", "valid")}}
-            for way, settings in WAYS.items():
-                recipe = override(fitted(known, str(mine)), [*settings, *(QUICK if arguments.quick else [])])
+            for way in [arguments.way] if arguments.way else WAYS:
+                recipe = override(fitted(known, str(mine)), [*WAYS[way], *(QUICK if arguments.quick else [])])
                 rows[way] = rounded(measure(recipe, Path(folder) / way, tests))
                 print(size, way, rows[way], flush=True)
         with locked(arguments.out):
             content = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"kind": "fit", "sizes": {}}
             origin = provenance(str(device()))
-            content["sizes"][str(size)] = {**rows, "measured": origin}
+            before = content["sizes"].get(str(size), {}) if arguments.way else {}
+            content["sizes"][str(size)] = {**before, **rows, "measured": origin}
             write_text(arguments.out, json.dumps({**content, "provenance": origin}, indent=1) + "\n")
 
 

@@ -25,9 +25,20 @@ def row_of(target: Target, names: tuple[str, ...]) -> tuple[str, Found] | None:
 
 
 def surest(row: Found) -> Found:
-    """The row's scores as they count: from several sides where that does better on validation boards."""
-    several = row.get("from_sides", row)
+    """The row's scores as they count: of several looks where they do better on validation boards."""
+    several = looked(row) or row
     return several if valid_share(several) > valid_share(row) else row
+
+
+def looked(row: Found) -> Found | None:
+    """Its scores by several looks, if there are any; older results have those from several sides."""
+    found: Found | None = row.get("looks", row.get("from_sides"))
+    return found
+
+
+def seen(scores: Found) -> str:
+    """How boards were looked at, if not once and plainly."""
+    return ", ".join(f"{scores[name]} {name}" for name in ("sides", "starts", "rounds") if name in scores)
 
 
 def valid_share(scores: Found) -> float:
@@ -69,8 +80,8 @@ def cells(target: Target, names: tuple[str, ...], must: float | None) -> list[st
     beside = f", {row['beside']} at a time" if row.get("beside", 1) > 1 else ""
     minutes = f"{row['seconds'] / 60:.1f} ({row['trained']['hardware']}{beside})"
     knowledge = ", ".join(knows(row["recipe"])) or "none"
-    seen = f", {counted['sides']} sides" if "sides" in counted else ""
-    numbers[-1] = f"**{numbers[-1]}** (T={counted['T']}{seen})"
+    how = ", ".join(filter(None, [f"T={counted['T']}", seen(counted)]))
+    numbers[-1] = f"**{numbers[-1]}** ({how})"
     return [f"`{name}`", asked, *numbers, verdict(shown[-1], must), f"{row['parameters']:,}", minutes, knowledge]
 
 
@@ -210,14 +221,14 @@ def tried_lines(row: Found, tries: dict[str, Found]) -> list[list[str]]:
     for key, one in sorted(tries.items(), key=lambda item: -validated(item[1])):
         if not (differs := changes(row, one)):
             continue
-        several = one.get("from_sides")
-        sides = f" ({100 * valid_share(several):.1f} from {several['sides']} sides)" if several else ""
+        several = looked(one)
+        besides = f" ({100 * valid_share(several):.1f}: {seen(several)})" if several else ""
         planned = "" if one["finished"] else f" of {one['recipe']['training']['updates']:,}"
         lines.append(
             [
                 f"`{key.split('~')[1]}`",
                 ", ".join(differs),
-                f"{100 * validated(one):.1f}{sides}",
+                f"{100 * validated(one):.1f}{besides}",
                 f"{one['step']:,}{planned}",
                 f"{one['seconds'] / 60:.1f}",
             ]

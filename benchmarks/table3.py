@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hardest import STEPS, measure_all
+from mull.predict import Looks
 from mull.recipes import Data, Recipe
 from mull.runtime import TorchRuntime
 from tables.command import main as run
@@ -21,6 +22,8 @@ from tables.rows import Row
 
 LATE = (*SHORT, 512)
 """16x16 boards take more recurrences than others."""
+LOOKS = (Looks(starts=8), Looks(rounds=6), Looks(starts=8, rounds=6), Looks(starts=16, rounds=10))
+"""For boards of random grids in the paper's setting, which takes no symmetries."""
 SINGLES = tuple(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("simple", "regular-simple", "regular-medium"))
 """Boards without a guess, for a model that is trained on such boards."""
 LEVELS = (
@@ -40,8 +43,8 @@ def searched(runtime: TorchRuntime, recipe: Recipe, quick: bool) -> dict[str, An
 
 
 ROWS = [
-    Row("sudoku-16x16-simple.paper", "sudoku-16x16-simple.paper", steps=LATE),
-    Row("sudoku-16x16-medium.paper", "sudoku-16x16-medium.paper", steps=LATE),
+    Row("sudoku-16x16-simple.paper", "sudoku-16x16-simple.paper", steps=LATE, looks=LOOKS),
+    Row("sudoku-16x16-medium.paper", "sudoku-16x16-medium.paper", steps=LATE, looks=LOOKS),
     Row("sudoku-16x16-regular-simple.paper", "sudoku-16x16-regular-simple.paper", steps=LATE),
     Row("sudoku-16x16-regular-medium.paper", "sudoku-16x16-regular-medium.paper", steps=LATE),
     Row("sudoku-16x16.best", "sudoku-16x16.best", steps=LATE, tests=LEVELS),

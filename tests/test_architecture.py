@@ -33,6 +33,7 @@ ORDER = [
         "views",
         "search",
         "provenance",
+        "predict",
         "evaluate",
         "optimisers",
         "slots",

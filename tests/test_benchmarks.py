@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mull.predict import Looks
 from mull.recipes import Data, get_recipe, override
 
 
@@ -273,23 +274,27 @@ def test_the_hardest_puzzles_script_runs(root: Path, tmp_path: Path, monkeypatch
     assert found["verified_within"]["2"] > 0.5 and found["search"]["puzzles"] == 3
 
 
-def test_from_several_sides_test_boards_see_no_more_recurrences_than_were_chosen(
+def test_test_boards_are_looked_at_in_the_way_that_validation_boards_choose(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(root / "benchmarks"))
     from tables import rows
 
-    def evaluate(runtime: Any, batch: Any, steps: list[int], *seen: Any) -> dict[str, Any]:
-        return {"instances": 6, "steps": {str(T): {"right": 1 - abs(T - 128) / 1024} for T in steps}}  # 128 is best
+    def evaluate(runtime: Any, batch: Any, steps: list[int], size: int, looks: Looks) -> dict[str, Any]:
+        best = 0.9 + looks.rounds / 20  # at T=64
+        return {"instances": 6, "steps": {str(T): {"right": best - abs(T - 64) / 1024} for T in steps}}
 
     monkeypatch.setattr(rows, "evaluate", evaluate)
     recipe = override(get_recipe("sudoku-4x4"), ["valid.count=6"])
     measured = [32, 64, 128, 256], [Data("sudoku-4x4_test", 6)]
     runtime: Any = SimpleNamespace(batch=8)
-    for sides, most in ((1, "256"), (16, "128")):
-        found = rows.scored(runtime, recipe, *measured, sides=sides)
-        assert found["T"] == "128" and list(found["valid"]["right"])[-1] == "256"
-        assert list(found["tests"]["sudoku-4x4_test"]["steps"])[-1] == most
+    plainly = rows.scored(runtime, recipe, *measured)
+    several = rows.scored_by_looks(runtime, recipe, *measured, [Looks(sides=16), Looks(rounds=2), Looks(starts=4)])
+    assert several["rounds"] == 2 and [next(iter(one)) for one in several["others"]] == ["sides", "starts"]
+    for found, most, tested in ((plainly, "256", "256"), (several, "128", "64")):
+        assert found["T"] == "64" and list(found["valid"]["right"])[-1] == most
+        assert list(found["tests"]["sudoku-4x4_test"]["steps"])[-1] == tested
+    assert not any("tests" in one for one in several["others"])
 
 
 def test_the_plan_has_every_row_in_commands_of_ten_minutes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

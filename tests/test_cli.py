@@ -337,6 +337,11 @@ def test_eval(model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     result = json.loads(out.read_text())
     assert result["steps"]["4"]["whole_board"] == 0.5
     assert result["steps"]["8"]["whole_board"] == 1.0
+    several = ["--starts", "2", "--rounds", "3", "--steps", "8", "--json", str(out)]
+    assert main(["eval", model, "--data", str(data), *several]) == 0
+    assert "2 starts, 3 rounds" in capsys.readouterr().out
+    result = json.loads(out.read_text())
+    assert (result["starts"], result["rounds"], result["steps"]["8"]["whole_board"]) == (2, 3, 1.0)
     for steps in ("0", "x", "4,4", ""):
         assert "--steps" in complaint((main(["eval", model, "--data", str(data), "--steps", steps]), *_split(capsys)))
     for more, told in ((["--distort", "1"], "--sides"), (["--distort", "1", "--sides", "2"], "no images")):

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mull.evaluate import evaluate, metrics, predict
+from mull.evaluate import evaluate, metrics
+from mull.predict import predict
 from mull.problem import Batch, NumpyBatch
 from mull.problems.sudoku import Sudoku
 from mull.runtime import Runtime, State

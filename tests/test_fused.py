@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mull.evaluate import predict
 from mull.hub import find_model
 from mull.kernels import fused
 from mull.kernels.fused import Fused, supported, worth_from
 from mull.kernels.rounded import units_of
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
 from mull.pool import results
+from mull.predict import predict
 from mull.problem import Problem
 from mull.problems.sudoku import Sudoku
 from mull.processor import has_avx512_products

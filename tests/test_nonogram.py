@@ -22,9 +22,10 @@ from mull.data.registry import EXTERNAL
 from mull.data.splits import deal
 from mull.data.streams import stream
 from mull.errors import InvalidInput
-from mull.evaluate import metrics, predict
+from mull.evaluate import metrics
 from mull.losses import LossWeights
 from mull.models.recurrent_transformer import ModelConfig
+from mull.predict import predict
 from mull.problem import Instance, stack
 from mull.problems import get_problem, problem_from_dict, problem_to_dict
 from mull.problems.nonogram import Nonogram

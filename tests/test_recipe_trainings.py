@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mull.evaluate import predict
+from mull.predict import predict
 from mull.recipes import RECIPES, Recipe, get_recipe, override
 from mull.runtime import TorchRuntime
 from mull.trainer import Trainer

@@ -324,7 +324,8 @@ def test_a_short_training_learns() -> None:
     import torch
 
     from mull.data.generated import generate
-    from mull.evaluate import metrics, predict
+    from mull.evaluate import metrics
+    from mull.predict import predict
     from mull.recipes import get_recipe
     from mull.runtime import TorchRuntime
     from mull.trainer import Trainer

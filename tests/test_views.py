@@ -13,7 +13,8 @@ from mull.data import sets
 from mull.data.distort import distort
 from mull.data.warp import warp
 from mull.errors import InvalidInput
-from mull.evaluate import evaluate, predict
+from mull.evaluate import evaluate
+from mull.predict import Looks, predict
 from mull.problems import PROBLEMS
 from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku
@@ -91,16 +92,17 @@ def test_the_surest_side_decides() -> None:
     first = predict(OneSided(), full, [1, 2], 7)
     share = (first[0] == batch.solution).all(axis=1).mean()
     assert share == (full[:, 0] == 1).mean() < 0.5
-    shares = [(predict(OneSided(), full, [2], 7, sides)[0] == batch.solution).all(axis=1).mean() for sides in (4, 16)]
+    found = [predict(OneSided(), full, [2], 7, Looks(sides))[0] for sides in (4, 16)]
+    shares = [(answers == batch.solution).all(axis=1).mean() for answers in found]
     assert share < shares[0] < shares[1] and shares[1] > 0.95
-    again = predict(OneSided(), full, [2], 11, 4)[0]  # batches do not matter
+    again = predict(OneSided(), full, [2], 11, Looks(4))[0]  # batches do not matter
     assert (again == batch.solution).all(axis=1).mean() == shares[0]
 
 
 def test_evaluating_from_several_sides() -> None:
     batch = sets.load("sudoku-4x4_test", 40)
     full = type(batch)(batch.solution + 1, batch.solution, batch.given, batch.labelled)
-    found = [evaluate(OneSided(), full, [2], 8, sides)["steps"]["2"]["right"] for sides in (1, 12)]
+    found = [evaluate(OneSided(), full, [2], 8, Looks(sides))["steps"]["2"]["right"] for sides in (1, 12)]
     assert found[1] > found[0]
 
 

@@ -15,10 +15,11 @@ from mull.cli import main
 from mull.constraints import UNKNOWN
 from mull.data import sets
 from mull.errors import CorruptFile, InvalidInput, UserError
-from mull.evaluate import metrics, predict
+from mull.evaluate import metrics
 from mull.images import join, png
 from mull.losses import LossWeights, total_loss
 from mull.models.recurrent_transformer import ModelConfig, RecurrentTransformer
+from mull.predict import predict
 from mull.problem import Batch, Instance
 from mull.problems import mnist
 from mull.problems.mnist_mapping import SYMBOLS, MnistMapping

@@ -32,9 +32,9 @@ import torch
 from rounds import Time, race
 
 from mull.data import sets
-from mull.evaluate import predict
 from mull.files import write_text
 from mull.hub import find_model, read_card, shipped
+from mull.predict import predict
 from mull.problem import Instance, NumpyBatch
 from mull.processor import has_bf16_products, has_int8_products, usable_cores
 from mull.provenance import provenance

@@ -18,6 +18,7 @@ from mull import checkpoint
 from mull.evaluate import evaluate
 from mull.files import write_text
 from mull.models.recurrent_transformer import RecurrentTransformer
+from mull.predict import ONE, Looks
 from mull.problems.sudoku import Sudoku
 from mull.provenance import provenance
 from mull.recipes import Data, Recipe, from_dict, get_recipe, override, to_dict
@@ -31,9 +32,10 @@ FEWEST = 32
 """Fewest recurrences to choose from, on validation data."""
 REPORTED = 64
 """As many as the paper has at test time: always reported."""
+MOST_IN_A_ROUND = 128
+"""Recurrences to measure at, where there are several rounds: each starts again."""
 SIDES = 16
-"""Sides that a board is seen from, also, where the training knew the symmetries (see `mull.views`); if it distorted its
-images, they are distorted half as much."""
+"""Sides that a board is seen from, also, where the training knew the symmetries (see `mull.views`)."""
 CURVE = 100
 """Points of a learning curve that are kept at most."""
 QUICK = ["updates=2", "batch=4", "recurrences=2", "validate_every=1", "validate_steps=2"]
@@ -55,6 +57,9 @@ class Row:
     tests: tuple[Data, ...] = ()
     """Test sets besides the recipe's own."""
     sides: int = SIDES
+    """Sides to see boards from, besides, where the training knew the symmetries."""
+    looks: tuple[Looks, ...] = ()
+    """Other ways to look at boards, besides; of all of them the one that does best on validation boards counts."""
     extra: Extra | None = None
     """What else to measure of the trained model: (runtime, recipe, quick) to values by name."""
 
@@ -154,27 +159,47 @@ def steps_of(row: Row, recipe: Recipe, quick: bool) -> list[int]:
     return [2, 4] if quick else list(row.steps)
 
 
-def scored(
-    runtime: TorchRuntime,
-    recipe: Recipe,
-    steps: list[int],
-    tests: Sequence[Data],
-    sides: int = 1,
-    distort: float = 0.0,
-) -> dict[str, Any]:
-    """Accuracy on validation data, the T chosen by it, and accuracy on test data.
+def looks_of(row: Row, recipe: Recipe) -> list[Looks]:
+    """How boards are looked at besides once and plainly; images half as much distorted as they were in training."""
+    symmetric = recipe.training.augment != "none" and row.sides > 1
+    return [*([Looks(row.sides, recipe.training.distort / 2)] if symmetric else []), *row.looks]
 
-    From several sides test boards see no more recurrences than the chosen T, or 64: all of them would take minutes.
-    """
-    seen = runtime.batch, sides, distort
-    valid = evaluate(runtime, recipe.valid.load(recipe.seed), steps, *seen)
+
+def validated(runtime: TorchRuntime, recipe: Recipe, steps: list[int], looks: Looks = ONE) -> dict[str, Any]:
+    """How boards were looked at, accuracy on validation data, and the T chosen by it."""
+    valid = evaluate(runtime, recipe.valid.load(recipe.seed), steps, runtime.batch, looks)
     right = {step: score["right"] for step, score in valid["steps"].items()}
-    found = {"valid": {"set": recipe.valid.name, "instances": valid["instances"], "right": right}, "T": chosen(right)}
-    if tests:
-        most = max(steps) if sides == 1 else max(REPORTED, int(found["T"]))
-        steps = [step for step in steps if step <= most]
-        found["tests"] = {data.name: evaluate(runtime, data.load(recipe.seed), steps, *seen) for data in tests}
-    return found
+    about = {"set": recipe.valid.name, "instances": valid["instances"], "right": right}
+    return {**looks.about(), "valid": about, "T": chosen(right)}
+
+
+def tested(
+    runtime: TorchRuntime, recipe: Recipe, steps: list[int], tests: Sequence[Data], most: int, looks: Looks
+) -> dict[str, Any]:
+    """Accuracy on test data at no more than so many recurrences: with several looks, all of them would take minutes."""
+    fewer = [step for step in steps if step <= most]
+    return {data.name: evaluate(runtime, data.load(recipe.seed), fewer, runtime.batch, looks) for data in tests}
+
+
+def scored(runtime: TorchRuntime, recipe: Recipe, steps: list[int], tests: Sequence[Data]) -> dict[str, Any]:
+    """Accuracy from one plain look."""
+    found = validated(runtime, recipe, steps)
+    return found | ({"tests": tested(runtime, recipe, steps, tests, max(steps), ONE)} if tests else {})
+
+
+def scored_by_looks(
+    runtime: TorchRuntime, recipe: Recipe, steps: list[int], tests: Sequence[Data], ways: list[Looks]
+) -> dict[str, Any]:
+    """Accuracy by the way to look that does best on validation data; test data is seen in that way alone."""
+    found = []
+    for looks in ways:
+        few = [step for step in steps if step <= MOST_IN_A_ROUND] if looks.rounds > 1 else steps
+        found.append(validated(runtime, recipe, few or steps, looks))
+    best = max(range(len(ways)), key=lambda way: found[way]["valid"]["right"][found[way]["T"]])
+    others = {"others": [one for way, one in enumerate(found) if way != best]} if len(ways) > 1 else {}
+    most = max(REPORTED, int(found[best]["T"]))
+    tests_ = {"tests": tested(runtime, recipe, steps, tests, most, ways[best])} if tests else {}
+    return found[best] | others | tests_
 
 
 def measure(row: Row, recipe: Recipe, out: Path, device: torch.device, quick: bool, test: bool) -> dict[str, Any]:
@@ -186,11 +211,10 @@ def measure(row: Row, recipe: Recipe, out: Path, device: torch.device, quick: bo
         "update": about["step"],
         **scored(runtime, recipe, steps, sets),
     }
-    if recipe.training.augment != "none" and row.sides > 1:
+    ways = looks_of(row, recipe)
+    if ways:
         late = [step for step in steps if step >= FEWEST] or steps
-        distort = recipe.training.distort / 2
-        several = scored(runtime, recipe, late, sets, row.sides, distort)
-        found["from_sides"] = {"sides": row.sides, "distort": distort, **several}
+        found["looks"] = scored_by_looks(runtime, recipe, late, sets, ways)
     if test and row.extra is not None:
         found |= row.extra(runtime, recipe, quick)
     return rounded(found) | {"recipe": to_dict(unhurried(recipe)), "measured": provenance(str(device))}

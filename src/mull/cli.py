@@ -233,15 +233,22 @@ def evaluate(
     distort: Annotated[
         float, typer.Option(min=0, metavar="S", help="Turn and shift images on all sides but one; 0.5 is a little.")
     ] = 0.0,
+    starts: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Start N times, with noise but once; the surest answer counts.")
+    ] = 1,
+    rounds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="N times over: what the model is sure of is given the next time.")
+    ] = 1,
     device: Annotated[str | None, typer.Option(metavar="D", help="Use torch, on this device.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
     problem: Own = None,
 ) -> None:
     """Measure a model's accuracy on a data set, by number of recurrences."""
+    from mull.predict import Looks
     from mull.scoring import evaluate_model
 
     _own(problem)
-    evaluate_model(model, data, steps, device, json_file, sides, distort)
+    evaluate_model(model, data, steps, device, json_file, Looks(sides, distort, starts, rounds))
 
 
 @app.command("data")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mull.errors import InvalidInput
-from mull.evaluate import predict
 from mull.graphs import complete, load_session, read_tensors
 from mull.hub import Card, read_model, write_model
 from mull.pool import Crew
+from mull.predict import predict
 from mull.problem import NumpyBatch
 from mull.processor import has_int8_products
 from mull.quantise import factors, quantise, watched

@@ -282,9 +282,19 @@ class Problem(ABC):
         """The values (V,) that the inputs state outright, UNKNOWN elsewhere."""
         return np.full(self.variables().count, UNKNOWN)
 
+    def give(self, inputs: NDArray[Any], values_BV: IntArray) -> NDArray[Any] | None:
+        """Inputs (B, V, ...) that state these values besides, UNKNOWN ones left out; what they state already stays.
+
+        None where inputs cannot state values.
+        """
+        return None
+
     def assume(self, instance: Instance, variable: int, value: int) -> Instance | None:
         """The instance with one more value given, as search assumes it; None where inputs cannot state values."""
-        return None
+        values = np.full(self.variables().count, UNKNOWN)
+        values[variable] = value
+        inputs = self.give(instance.inputs[None], values[None])
+        return None if inputs is None else replace(instance, inputs=inputs[0], given=instance.given | (values >= 0))
 
     def recognised(self, instance: Instance, values: IntArray) -> tuple[Problem, Instance]:
         """The problem in which these values (V,), UNKNOWN elsewhere, are given: a model reads them from images."""

@@ -119,12 +119,11 @@ class Runtime(ABC):
     def disturb(self, state: State, scale: float, rng: np.random.Generator) -> State:
         """The state with noise of so many of its own deviations added; the context stays as it is."""
         first, *others = state.tensors
-        noise = rng.standard_normal(first.shape, dtype=np.float32)
-        return State((first + scale * float(first.std()) * self._like(noise, first), *others), state.given_BV)
+        return State((first + scale * float(first.std()) * self._noise(first, rng), *others), state.given_BV)
 
-    def _like(self, noise: FloatArray, tensor: Any) -> Any:
-        """Noise as what the runtime keeps states in."""
-        return noise
+    def _noise(self, tensor: Any, rng: np.random.Generator) -> Any:
+        """Standard normal numbers, as many as the tensor has and where it is."""
+        return rng.standard_normal(tensor.shape, dtype=np.float32)
 
 
 @final
@@ -247,10 +246,11 @@ class TorchRuntime(Runtime):
             after, logits_LBVD = self.model.advance(after, context, count)
         return State((after, context), state.given_BV), logits_LBVD[-1].float().cpu().numpy()
 
-    def _like(self, noise: FloatArray, tensor: Any) -> Any:
+    def _noise(self, tensor: Any, rng: np.random.Generator) -> Any:
         import torch
 
-        return torch.from_numpy(noise).to(tensor)
+        generator = torch.Generator(tensor.device).manual_seed(int(rng.integers(2**63)))
+        return torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device)
 
     def fill(self, state: State, leaving: IntArray, new: State) -> State:
         with self._evaluating():  # its tensors may be changed there alone

@@ -10,6 +10,7 @@ from mull.errors import InvalidInput
 from mull.evaluate import evaluate
 from mull.files import write_text
 from mull.hub import find_model
+from mull.predict import ONE, Looks
 from mull.problem import NumpyBatch, Problem
 from mull.provenance import provenance
 from mull.runtime import load_runtime
@@ -22,28 +23,24 @@ def evaluate_model(
     steps: str,
     device: str | None,
     json_file: Path | None,
-    sides: int = 1,
-    distort: float = 0.0,
+    looks: Looks = ONE,
 ) -> None:
     """Print a model's accuracies, and write them as JSON with where they came from."""
     counts = parse_steps(steps)
-    if distort and sides == 1:
-        raise InvalidInput("--distort changes what other sides show: add --sides")
     runtime = load_runtime(find_model(model), device=device)
     assert runtime.card is not None
     source = data or f"{runtime.problem.name}_test"
     batch = load_data(source, runtime.problem)
     began = time.perf_counter()
-    result = evaluate(runtime, batch, counts, runtime.batch, sides, distort)
+    result = evaluate(runtime, batch, counts, runtime.batch, looks)
     seconds = time.perf_counter() - began
-    seen = f", each from {sides} sides" if sides > 1 else ""
-    seen += f", images distorted by {distort:g}" if distort else ""
+    seen = f", {looks.told()}" if looks != ONE else ""
     print(f"{runtime.card.name} on {source}: {len(batch):,} instances{seen}, accuracy in % ({seconds:.1f} s)\n")
     print(scores(result))
     if json_file is not None:
         about = {"model": runtime.card.name, "parameters": runtime.card.parameters, "data": source, "seconds": seconds}
-        about |= {"sides": sides, "distort": distort} if sides > 1 else {}
-        content = {**about, **result, "trained": dict(runtime.card.provenance), "provenance": provenance(device)}
+        trained = dict(runtime.card.provenance)
+        content = {**about, **looks.about(), **result, "trained": trained, "provenance": provenance(device)}
         write_text(json_file, json.dumps(content, indent=1) + "\n")
 
 

@@ -38,6 +38,7 @@ def check_problem(
     for index, instance in enumerate(made):
         rng = stream(seed, "check", index)
         _check_answers(problem, instance, rng)
+        _check_give(problem, instance, rng)
         if corruptions_caught:
             _check_corruptions(problem, instance, corruptions, rng)
         _check_text(problem, instance, rng)
@@ -126,6 +127,22 @@ def _check_answers(problem: Problem, instance: Instance, rng: np.random.Generato
         values = solution.astype(np.int64)
         values[rng.integers(len(values))] = value
         _require(not _verified(problem, instance, values[None]).any(), f"check() accepts the value {value}")
+
+
+def _check_give(problem: Problem, instance: Instance, rng: np.random.Generator) -> None:
+    """Values that are given besides are stated by the inputs, and change nothing that these state already."""
+    known, solution = problem.given_values(instance), _solution(instance)
+    part = np.where(rng.random(len(solution)) < 0.5, solution, UNKNOWN)
+    values = np.where(known == UNKNOWN, part, (known + 1) % problem.variables().values)  # other values than are given
+    inputs = problem.give(instance.inputs[None], values[None])
+    if inputs is None:
+        return
+    _require(inputs.shape[1:] == instance.inputs.shape, f"give() returns inputs of shape {inputs.shape[1:]}")
+    _require(inputs.dtype == instance.inputs.dtype, f"give() returns {inputs.dtype}, not {instance.inputs.dtype}")
+    given = part != UNKNOWN
+    found = problem.given_values(Instance(inputs[0], instance.given | given, instance.solution))
+    right = found == np.where(known == UNKNOWN, part, known)
+    _require(right.all(), f"given_values() does not tell what give() gave at variables {np.flatnonzero(~right)[:5]}")
 
 
 def _check_givens(problem: Problem, made: list[Instance]) -> None:

@@ -32,7 +32,7 @@ class View:
     drawn_6BV: NDArray[np.float32] | None = None
     """How each image is turned, scaled, sheared and shifted (see `mull.data.warp`), where it is."""
 
-    def show(self, inputs: NDArray[Any], rows: slice) -> NDArray[Any]:
+    def show(self, inputs: NDArray[Any], rows: slice | IntArray) -> NDArray[Any]:
         """Some instances' inputs (B, V, ...) from this side."""
         moved = inputs[np.arange(len(inputs))[:, None], self.source_BV[rows]]
         if self.drawn_6BV is not None:
@@ -45,12 +45,20 @@ class View:
         table[:, tokens] = tokens[self.rename_BD[rows]]
         return np.take_along_axis(table, moved.astype(np.int64), axis=1)
 
-    def back(self, answers_BV: IntArray, rows: slice) -> IntArray:
+    def back(self, answers_BV: IntArray, rows: slice | IntArray) -> IntArray:
         """Answers to what was shown as answers to the instances themselves."""
         if self.rename_BD is not None:
             answers_BV = np.take_along_axis(self.rename_BD[rows].argsort(axis=1), answers_BV, axis=1)
         found = np.empty_like(answers_BV)
         np.put_along_axis(found, self.source_BV[rows], answers_BV, axis=1)
+        return found
+
+    def back_shares(self, shares_BVD: NDArray[Any], rows: slice | IntArray) -> NDArray[Any]:
+        """The same for how likely each value is."""
+        if self.rename_BD is not None:
+            shares_BVD = np.take_along_axis(shares_BVD, self.rename_BD[rows][:, None], axis=2)
+        found = np.empty_like(shares_BVD)
+        np.put_along_axis(found, self.source_BV[rows][:, :, None], shares_BVD, axis=1)
         return found
 
 

@@ -9,8 +9,10 @@ When done: add the class to `problems/__init__.py`, and to the tests the one lin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray, each_value_once, fixed_values
 from mull.errors import InvalidInput
@@ -48,7 +50,11 @@ class LatinSquare(Problem):
         return rows, columns, fixed_values(cells.size, self.side, lambda tokens: tokens.astype(np.int64) - 1)
 
     def given_values(self, instance: Instance) -> IntArray:
-        return instance.inputs.astype(np.int64) - 1  # leave this method out if the inputs state no values outright
+        return instance.inputs.astype(np.int64) - 1
+
+    def give(self, inputs: NDArray[Any], values_BV: IntArray) -> NDArray[Any]:
+        # Leave this method and the one above out if inputs state no values outright. UNKNOWN + 1 is an empty cell.
+        return np.where(inputs == 0, values_BV + 1, inputs).astype(inputs.dtype)
 
     # 3. Examples. Draw from `rng` alone: then the same seed makes the same data anywhere.
     def generate(self, rng: np.random.Generator) -> Instance:

@@ -12,8 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, Constraint, IntArray
 from mull.errors import InvalidInput
@@ -65,9 +67,21 @@ class Examples(Problem):
         raise InvalidInput(f"{self.name} is known from examples alone: there is nothing to generate others by")
 
     def given_values(self, instance: Instance) -> IntArray:
+        return self._stated[instance.inputs.astype(np.int64)]
+
+    def give(self, inputs: NDArray[Any], values_BV: IntArray) -> NDArray[Any] | None:
+        if not self.copied:
+            return None
+        token_of = {value: token for token, value in enumerate(self._stated.tolist())}
+        tokens = np.array([token_of.get(value, UNKNOWN) for value in range(len(self.answers))] + [UNKNOWN])[values_BV]
+        changed = (self._stated[inputs.astype(np.int64)] == UNKNOWN) & (tokens != UNKNOWN)
+        return np.where(changed, tokens, inputs).astype(inputs.dtype)
+
+    @property
+    def _stated(self) -> IntArray:
+        """The value that each token states, UNKNOWN where it states none."""
         value_of = {symbol: value for value, symbol in enumerate(self.answers)}
-        known = [value_of[symbol] if symbol in self.copied else UNKNOWN for symbol in self.symbols]
-        return np.array(known)[instance.inputs.astype(np.int64)]
+        return np.array([value_of[symbol] if symbol in self.copied else UNKNOWN for symbol in self.symbols])
 
     def parse(self, text: str) -> Instance:
         tokens = self._read(text, self.symbols).astype(np.uint8)

@@ -19,6 +19,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mull.constraints import BoolArray, Cardinality, Constraint, IntArray, Weighted, fixed_values
 from mull.errors import InvalidInput
@@ -139,10 +140,8 @@ class Stated(Problem):
     def given_values(self, instance: Instance) -> IntArray:
         return instance.inputs.astype(np.int64) - 1
 
-    def assume(self, instance: Instance, variable: int, value: int) -> Instance:
-        tokens = instance.inputs.copy()
-        tokens[variable] = value + 1
-        return Instance(tokens, given=tokens > 0, solution=instance.solution)
+    def give(self, inputs: NDArray[Any], values_BV: IntArray) -> NDArray[Any]:
+        return np.where(inputs == 0, values_BV + 1, inputs).astype(inputs.dtype)
 
     def right(self, batch: NumpyBatch, answers_BV: IntArray) -> BoolArray:
         return super().right(batch, answers_BV) if self.one_solution else self.check(batch.inputs, answers_BV)

@@ -95,10 +95,8 @@ class Sudoku(Problem):
     def given_values(self, instance: Instance) -> IntArray:
         return instance.inputs.astype(np.int64) - 1
 
-    def assume(self, instance: Instance, variable: int, value: int) -> Instance:
-        tokens = instance.inputs.copy()
-        tokens[variable] = value + 1
-        return self._instance(tokens, instance.solution)
+    def give(self, inputs: NDArray[Any], values_BV: IntArray) -> NDArray[Any]:
+        return np.where(inputs == 0, values_BV + 1, inputs).astype(inputs.dtype)  # UNKNOWN + 1 is an empty cell
 
     def symmetries(self) -> Symmetries:
         """Permute bands, rows in a band, stacks, columns in a stack; transpose; relabel the digits."""

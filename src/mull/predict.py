@@ -1,0 +1,185 @@
+"""A model's answers to a whole set: from one look at each instance, or from several that differ.
+
+Looks differ by the side that an instance is seen from (`mull.views`), or by noise on the state that they start from;
+the answer that the model is surest of counts. In several rounds, values that it is sure of, all looks taken together,
+are given the next time, and it starts again: what it had worked out cannot be lost any more, and the rest is an easier
+instance. No rule of the problem is looked at in any of this.
+
+Shapes: B batch, V variable, D value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mull.constraints import UNKNOWN, IntArray
+from mull.data.streams import stream
+from mull.errors import InvalidInput
+from mull.runtime import FloatArray, Runtime
+from mull.views import View, certainty, views
+
+NOISE = 0.5
+"""Deviation of the noise that a look may start with, relative to the state's own."""
+SURE = 0.97
+"""Mean probability, over all looks, from which on a value is given in the next round."""
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How often each instance is looked at, and how the looks differ: once and plainly, if nothing else is said."""
+
+    sides: int = 1
+    """As so many symmetries show it."""
+    distort: float = 0.0
+    """How much images are turned and shifted besides, on all sides but the first."""
+    starts: int = 1
+    """From each side so often: the first time as it is, then from states with noise."""
+    rounds: int = 1
+    """So many times over; what the model is sure of is given the next time."""
+
+    def __post_init__(self) -> None:
+        if min(self.sides, self.starts, self.rounds) < 1:
+            raise InvalidInput(f"there is at least 1 side, start and round, not {self}")
+        if self.distort and self.sides == 1:
+            raise InvalidInput("--distort changes what other sides show: add --sides")
+
+    @property
+    def count(self) -> int:
+        """Looks in one round."""
+        return self.sides * self.starts
+
+    def about(self) -> dict[str, float]:
+        """What differs from a single plain look, by name: for result files."""
+        found = {"sides": self.sides, "starts": self.starts, "rounds": self.rounds}
+        distort = {"distort": self.distort} if self.sides > 1 else {}
+        return {name: number for name, number in found.items() if number > 1} | distort
+
+    def told(self) -> str:
+        """The same in words."""
+        parts = [f"from {self.sides} sides"] if self.sides > 1 else []
+        parts += [f"images distorted by {self.distort:g}"] if self.distort else []
+        parts += [f"{self.starts} starts"] if self.starts > 1 else []
+        parts += [f"{self.rounds} rounds"] if self.rounds > 1 else []
+        return ", ".join(parts)
+
+
+ONE = Looks()
+
+
+@dataclass
+class Seen:
+    """What some looks at the same instances came to."""
+
+    answers_BV: IntArray
+    """The surest look's."""
+    sure_B: NDArray[np.float32]
+    shares_BVD: FloatArray | None
+    """How likely each value is, summed over the looks; where that is asked for."""
+
+    def merge(self, other: Seen) -> Seen:
+        """This and another look; of two that are equally sure, the first counts."""
+        surer = other.sure_B > self.sure_B
+        answers_BV = np.where(surer[:, None], other.answers_BV, self.answers_BV)
+        shares_BVD = self.shares_BVD
+        if shares_BVD is not None and other.shares_BVD is not None:
+            shares_BVD = shares_BVD + other.shares_BVD
+        return Seen(answers_BV, np.maximum(other.sure_B, self.sure_B), shares_BVD)
+
+
+def predict(
+    runtime: Runtime, inputs: NDArray[Any], steps: Sequence[int], batch_size: int = 256, looks: Looks = ONE
+) -> IntArray:
+    """The answers (len(steps), B, V) after each number of recurrences: of one round all from the same pass."""
+    many = runtime.many()
+    if many is not None and len(inputs) * max(steps) * looks.count * looks.rounds >= many:
+        runtime = runtime.for_many()
+    looker = _Looker(runtime, inputs, looks)
+
+    def run(begin: int) -> IntArray:
+        rows = np.arange(begin, min(begin + batch_size, len(inputs)))
+        if looks.rounds > 1:
+            return np.stack([looker.rounds(rows, step) for step in steps])
+        seen = looker.look(inputs[rows], rows, steps)
+        return np.stack([seen[step].answers_BV for step in steps])
+
+    with ThreadPoolExecutor(runtime.workers) as pool:
+        return np.concatenate(list(pool.map(run, range(0, len(inputs), batch_size))), axis=1)
+
+
+class _Looker:
+    """A model and instances, and the looks that it takes at some of them."""
+
+    def __init__(self, runtime: Runtime, inputs: NDArray[Any], looks: Looks) -> None:
+        self.runtime, self.problem, self.inputs, self.looks = runtime, runtime.problem, inputs, looks
+        others = views(self.problem, len(inputs), looks.sides - 1, looks.distort)
+        self.sides: list[View | None] = [None, *others]
+        nothing = np.full((0, self.problem.variables().count), UNKNOWN)
+        if looks.rounds > 1 and self.problem.give(inputs[:0], nothing) is None:
+            raise InvalidInput(f"{self.problem.name} is done in one round: its inputs cannot state values")
+
+    def rounds(self, rows: IntArray, steps: int) -> IntArray:
+        """The answers (B, V) of some instances after so many recurrences in each round."""
+        inputs, open_ = self.inputs[rows], np.arange(len(rows))
+        decided_BV = np.full((len(rows), self.problem.variables().count), UNKNOWN)
+        answers_BV = decided_BV.copy()
+        for number in range(self.looks.rounds):
+            seen = self.look(inputs[open_], rows[open_], [steps], number)[steps]
+            assert seen.shares_BVD is not None
+            told = decided_BV[open_]
+            surely = seen.shares_BVD.max(axis=-1) >= SURE * self.looks.count
+            told = np.where((told == UNKNOWN) & surely, seen.shares_BVD.argmax(axis=-1), told)
+            decided_BV[open_] = told
+            answers_BV[open_] = np.where(told == UNKNOWN, seen.answers_BV, told)
+            open_ = open_[(told == UNKNOWN).any(axis=1)]
+            if not len(open_):
+                break
+            given = self.problem.give(self.inputs[rows], decided_BV)
+            assert given is not None
+            inputs = given
+        return answers_BV
+
+    def look(self, inputs: NDArray[Any], rows: IntArray, steps: Sequence[int], number: int = 0) -> dict[int, Seen]:
+        """What all looks at some instances come to, after each number of recurrences; `number` is the round's."""
+        found: dict[int, Seen] = {}
+        for side in self.sides:
+            shown = inputs if side is None else side.show(inputs, rows)
+            for start in range(self.looks.starts):
+                rng = stream(0, "start", start, number, int(rows[0])) if start else None
+                for step, seen in self._recur(shown, rows, steps, side, rng).items():
+                    found[step] = found[step].merge(seen) if step in found else seen
+        return found
+
+    def _recur(
+        self,
+        shown: NDArray[Any],
+        rows: IntArray,
+        steps: Sequence[int],
+        side: View | None,
+        rng: np.random.Generator | None,
+    ) -> dict[int, Seen]:
+        """One look."""
+        state, found, done = self.runtime.start(shown), {}, 0
+        if rng is not None:
+            state = self.runtime.disturb(state, NOISE, rng)
+        for step in sorted(set(steps)):
+            state, logits_BVD = self.runtime.step(state, step - done)
+            found[step], done = self._seen(logits_BVD, rows, side), step
+        return found
+
+    def _seen(self, logits_BVD: FloatArray, rows: IntArray, side: View | None) -> Seen:
+        answers_BV, shares_BVD = logits_BVD.argmax(axis=-1), None
+        several = self.looks.count > 1
+        sure_B = certainty(logits_BVD) if several else np.zeros(len(rows), np.float32)
+        if self.looks.rounds > 1:
+            power = np.exp(logits_BVD.astype(np.float32) - logits_BVD.max(axis=-1, keepdims=True))
+            shares_BVD = power / power.sum(axis=-1, keepdims=True)
+        if side is not None:
+            answers_BV = side.back(answers_BV, rows)
+            shares_BVD = None if shares_BVD is None else side.back_shares(shares_BVD, rows)
+        return Seen(answers_BV, sure_B, shares_BVD)

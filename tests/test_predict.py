@@ -1,0 +1,123 @@
+"""Several looks at an instance: noisy starts, and rounds in which what is sure is given the next time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mull.constraints import UNKNOWN, IntArray
+from mull.data import sets
+from mull.errors import InvalidInput
+from mull.predict import Looks, predict
+from mull.problems.nonogram import Nonogram
+from mull.problems.sudoku import Sudoku
+from mull.runtime import Runtime, State
+
+BOARDS = sets.load("sudoku-4x4_test", 60)
+GROUPS = [(cell // 4, 4 + cell % 4, (8, cell // 8, cell % 4 // 2)) for cell in range(16)]
+PEERS = [[b for b in range(16) if b != a and set(GROUPS[a]) & set(GROUPS[b])] for a in range(16)]
+
+
+def candidates(tokens: NDArray[Any]) -> NDArray[np.float64]:
+    """(V, D): 1 for each value of a 4x4 board that no given in the same row, column or box has."""
+    allowed = np.ones((16, 4))
+    for cell, token in enumerate(tokens):
+        if token:
+            allowed[cell] = np.eye(4)[token - 1]
+        else:
+            allowed[cell, [tokens[peer] - 1 for peer in PEERS[cell] if tokens[peer]]] = 0
+    return allowed
+
+
+class Deduces(Runtime):
+    """Is sure of what one look at the givens tells, and knows nothing of the rest."""
+
+    problem, card, batch, workers = Sudoku(2), None, 8, 2
+
+    def start(self, inputs: NDArray[Any]) -> State:
+        return State((inputs.astype(np.int64),))
+
+    def step(self, state: State, count: int = 1) -> tuple[State, NDArray[Any]]:
+        return state, 9 * np.stack([candidates(tokens) for tokens in state.tensors[0]])
+
+
+def deduced(tokens: NDArray[Any], rounds: int) -> IntArray:
+    """The same in plain loops: what so many rounds of it tell, UNKNOWN elsewhere."""
+    for _ in range(rounds):
+        allowed = candidates(tokens)
+        tokens = np.where(allowed.sum(-1) == 1, allowed.argmax(-1) + 1, 0)
+    return tokens.astype(np.int64) - 1
+
+
+@pytest.mark.parametrize("looks", [Looks(rounds=2), Looks(rounds=4), Looks(sides=3, rounds=3)], ids=str)
+def test_rounds_give_what_the_model_is_sure_of(looks: Looks) -> None:
+    (answers,) = predict(Deduces(), BOARDS.inputs, [1], 7, looks)
+    for row, tokens in enumerate(BOARDS.inputs):
+        surely = deduced(tokens, looks.rounds)
+        np.testing.assert_array_equal(np.where(surely == UNKNOWN, UNKNOWN, answers[row]), surely)
+
+
+def test_more_rounds_solve_more() -> None:
+    found = [predict(Deduces(), BOARDS.inputs, [1, 2], 7, Looks(rounds=rounds)) for rounds in (1, 2, 8)]
+    shares = [(answers[1] == BOARDS.solution).all(axis=1).mean() for answers in found]
+    assert shares[0] < shares[1] < shares[2]
+    np.testing.assert_array_equal(found[2][0], found[2][1])
+
+
+class Lucky(Runtime):
+    """Reads the answer off a full board, rightly and surely only if noise has moved its state far enough."""
+
+    problem, card, batch, workers = Sudoku(2), None, 8, 2
+
+    def start(self, inputs: NDArray[Any]) -> State:
+        return State((np.tile([-1.0, 1.0], (len(inputs), 8)), inputs.astype(np.int64)))
+
+    def step(self, state: State, count: int = 1) -> tuple[State, NDArray[Any]]:
+        moved, board = state.tensors
+        knows = (moved[:, :1] > -0.9) == (board[:, :1] > 0)
+        return state, np.where(knows, 5.0, 2.0)[:, :, None] * np.eye(4)[np.where(knows, board - 1, board % 4)]
+
+
+def test_the_surest_start_decides() -> None:
+    full = BOARDS.solution + 1
+    found = [predict(Lucky(), full, [1], 7, Looks(starts=starts))[0] for starts in (1, 4, 16)]
+    shares = [(answers == BOARDS.solution).all(axis=1).mean() for answers in found]
+    assert shares[0] == 0 < shares[1] < shares[2] and shares[2] > 0.95
+    np.testing.assert_array_equal(found[1], predict(Lucky(), full, [1], 7, Looks(starts=4))[0])
+
+
+class Wavers(Lucky):
+    """Is sure of the value 0, and with any noise of 1; knows nothing of the last variable."""
+
+    def step(self, state: State, count: int = 1) -> tuple[State, NDArray[Any]]:
+        moved, board = state.tensors
+        assert (board == 0).all()  # nothing was ever given
+        return state, 9 * np.eye(4)[np.where(abs(moved) == 1, 0, 1)] * (np.arange(16) < 15)[:, None]
+
+
+def test_looks_that_differ_give_nothing() -> None:
+    empty = np.zeros((5, 16), dtype=np.int64)
+    assert (predict(Wavers(), empty, [1], 5, Looks(starts=2, rounds=3)) == 0).all()
+    with pytest.raises(AssertionError):  # with one look, it is sure
+        predict(Wavers(), empty, [1], 5, Looks(rounds=2))
+
+
+def test_what_cannot_be() -> None:
+    class Hinted(Deduces):
+        problem = Nonogram(3)  # type: ignore[assignment]
+
+    with pytest.raises(InvalidInput, match="one round"):
+        predict(Hinted(), np.zeros((1, 9, 4), dtype=np.uint8), [1], looks=Looks(rounds=2))
+    for wrong in ({"sides": 0}, {"starts": 0}, {"rounds": 0}, {"distort": 0.5}):
+        with pytest.raises(InvalidInput):
+            Looks(**wrong)  # type: ignore[arg-type]
+
+
+def test_looks_say_what_they_are() -> None:
+    looks = Looks(sides=4, distort=0.5, starts=2, rounds=3)
+    assert looks.count == 8 and looks.told() == "from 4 sides, images distorted by 0.5, 2 starts, 3 rounds"
+    assert looks.about() == {"sides": 4, "starts": 2, "rounds": 3, "distort": 0.5}
+    assert Looks().about() == {} and Looks().told() == ""
