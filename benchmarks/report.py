@@ -236,6 +236,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "no-labels": report_models.no_labels,
     "constraints": report_models.constraints,
     "binairo": report_models.binairo,
+    "nonogram-starts": report_models.starts,
     "fit": report_models.fit,
     "fit-short": report_models.fit_short,
     "cpu-speed": lambda: _cpu(report_cpu.speed),

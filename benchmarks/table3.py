@@ -22,7 +22,13 @@ from tables.rows import Row
 
 LATE = (*SHORT, 512)
 """16x16 boards take more recurrences than others."""
-LOOKS = (Looks(starts=8), Looks(rounds=6), Looks(starts=8, rounds=6), Looks(starts=16, rounds=10))
+LOOKS = (
+    Looks(starts=8),
+    Looks(rounds=6),
+    Looks(starts=8, rounds=6),
+    Looks(starts=16, rounds=10),
+    Looks(starts=16, rounds=10, sure=0.99),
+)
 """For boards of random grids in the paper's setting, which takes no symmetries."""
 SINGLES = tuple(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("simple", "regular-simple", "regular-medium"))
 """Boards without a guess, for a model that is trained on such boards."""

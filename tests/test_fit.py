@@ -31,6 +31,8 @@ def test_sizes_and_symbols_are_inferred() -> None:
     instance = problem.parse("..21")
     assert instance.given.tolist() == [False, False, True, True]
     assert problem.given_values(instance).tolist() == [-1, -1, 1, 0]
+    given = problem.give(instance.inputs[None], np.array([[2, 3, 0, -1]]))  # no symbol of problems says 4
+    assert given is not None and problem.write(Instance(given[0], instance.given)) == "3.21"
     assert problem.write(instance) == "..21" and problem.write_answer(np.array([3, -1, 0, 1])) == "4?12"
     assert problem.render(np.array([0, 1, 2, -1])) == "1 2\n3 ?"
     assert problem_from_dict(json.loads(json.dumps(problem_to_dict(problem)))) == problem
@@ -39,6 +41,7 @@ def test_sizes_and_symbols_are_inferred() -> None:
 def test_words_and_rows_that_are_no_square() -> None:
     problem = infer("mine", [("red 10 2", "a b c"), ("2 red 10", "b b a")])
     assert problem.symbols == ("2", "10", "red") and problem.copied == () and problem.separator == " "
+    assert problem.give(problem.parse("2 2 2").inputs[None], np.array([[0, 1, 2]])) is None
     assert problem.variables().shape == (1, 3)
     assert problem.write_answer(problem.parse_answer("c a b")) == "c a b"
 
@@ -119,5 +122,9 @@ def test_from_examples_to_answers(
     assert main(["solve", "--model", "runs/mine/mine.mull", "--json", "abcca"]) == 1  # nothing can be verified
     answer = json.loads(capsys.readouterr().out)
     assert (answer["solution"], answer["verified"]) == ("ACCBA", False)
+    assert main(["solve", "--model", "runs/mine/mine.mull", "--search", "6", "--json", "abcca"]) == 1
+    looked = json.loads(capsys.readouterr().out)
+    assert (looked["solution"], looked["verified"], looked["method"]) == ("ACCBA", False, "search")
+    assert looked["steps"] == answer["steps"] + 6 * 4
     problem = sets.problem_of("mine.csv@train")
     assert problem.write(Instance(problem.parse("abcab").inputs, np.zeros(5, dtype=bool))) == "abcab"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mull.constraints import UNKNOWN, IntArray
 from mull.data import sets
 from mull.errors import InvalidInput
-from mull.predict import Looks, predict
+from mull.predict import Looks, looks_within, predict
 from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku
 from mull.runtime import Runtime, State
@@ -111,13 +111,21 @@ def test_what_cannot_be() -> None:
 
     with pytest.raises(InvalidInput, match="one round"):
         predict(Hinted(), np.zeros((1, 9, 4), dtype=np.uint8), [1], looks=Looks(rounds=2))
-    for wrong in ({"sides": 0}, {"starts": 0}, {"rounds": 0}, {"distort": 0.5}):
+    for wrong in ({"sides": 0}, {"starts": 0}, {"rounds": 0}, {"distort": 0.5}, {"sure": 97}):
         with pytest.raises(InvalidInput):
             Looks(**wrong)  # type: ignore[arg-type]
 
 
 def test_looks_say_what_they_are() -> None:
     looks = Looks(sides=4, distort=0.5, starts=2, rounds=3)
-    assert looks.count == 8 and looks.told() == "from 4 sides, images distorted by 0.5, 2 starts, 3 rounds"
-    assert looks.about() == {"sides": 4, "starts": 2, "rounds": 3, "distort": 0.5}
+    assert looks.count == 8
+    assert looks.told() == "from 4 sides, images distorted by 0.5, 2 starts, 3 rounds, sure from 0.97 on"
+    assert looks.about() == {"sides": 4, "starts": 2, "rounds": 3, "distort": 0.5, "sure": 0.97}
     assert Looks().about() == {} and Looks().told() == ""
+
+
+def test_looks_are_starts_first_and_then_rounds() -> None:
+    assert looks_within(Sudoku(2), 5) == Looks(starts=5)
+    assert looks_within(Sudoku(2), 20) == Looks(starts=8, rounds=2)
+    assert looks_within(Sudoku(2), 100) == Looks(starts=8, rounds=12)
+    assert looks_within(Nonogram(3), 20) == Looks(starts=20)

@@ -22,9 +22,10 @@ from mull.errors import InvalidInput, UserError
 from mull.losses import total_loss
 from mull.models.recurrent_transformer import Trace
 from mull.optimisers import Muon, decay_groups, orthogonal
-from mull.problem import Batch
+from mull.problem import Batch, stack
+from mull.problems.nonogram import Nonogram
 from mull.recipes import Data, Recipe, Training, get_recipe
-from mull.slots import Slots
+from mull.slots import Slots, tokens_of_values
 from mull.train import train
 from mull.trainer import Trainer, schedule
 
@@ -287,6 +288,38 @@ def test_a_training_that_broke_down_stops_and_says_so(tmp_path: Path, monkeypatc
     monkeypatch.setattr("mull.trainer.total_loss", lambda trace, *rest: (trace.logits_SLBVD.sum() * float("inf"), {}))
     with pytest.raises(UserError, match="learning_rate"):
         train(small_recipe(), tmp_path, "cpu")
+
+
+def test_slots_may_carry_what_was_sure_and_right_as_givens() -> None:
+    recipe = small_recipe(carry=0.5, carry_givens=True, reset_solved=0.0, reset_unsolved=0.0)
+    trainer = Trainer(recipe, recipe.train.load(0), torch.device("cpu"))
+    slots = trainer.slots
+    assert slots is not None
+    batch, resume = slots.refill(trainer.data[torch.arange(len(slots.reset_B))], torch.zeros(len(slots.reset_B)))
+    assert resume is None  # nothing but the board goes on
+    before = batch.inputs.clone()
+    solution, open_BV = batch.solution, before == 0
+    first, second, third = (open_BV[0].nonzero().flatten()[place] for place in range(3))
+    logits = 9 * torch.eye(4)[(solution + 1) % 4]  # sure, and wrong
+    logits[0, first] = 9 * torch.eye(4)[solution[0, first]]
+    logits[0, second] = torch.eye(4)[solution[0, second]]  # right, but not sure
+    logits[0, third] = 9 * torch.eye(4)[solution[0, third]]
+    batch.labelled[0, third] = False
+    slots.keep(Trace(logits[None, None], slots.state_BVH), torch.zeros(len(before), dtype=torch.bool))
+    after, _ = slots.refill(trainer.data[torch.zeros(len(before), dtype=torch.long)], torch.full((len(before),), 0.5))
+    kept = len(before) // 2
+    changed = (after.inputs[:kept] != before[:kept]).nonzero().tolist()
+    assert changed == [[0, int(first)]] and after.given[0, first]
+    assert after.inputs[0, first] == solution[0, first] + 1
+    assert torch.equal(after.inputs[kept:], trainer.data.inputs[:1].expand(len(before) - kept, -1))
+
+
+def test_what_inputs_cannot_state_no_slot_carries() -> None:
+    recipe = small_recipe(carry=0.5)
+    assert tokens_of_values(recipe.problem, recipe.train.load(0)).tolist() == [1, 2, 3, 4]
+    hints = stack([Nonogram(3).generate(np.random.default_rng(0))])
+    with pytest.raises(InvalidInput, match="carry_givens is for inputs that can state values"):
+        tokens_of_values(Nonogram(3), hints)
 
 
 def test_a_slot_whose_state_is_not_finite_takes_a_new_puzzle() -> None:

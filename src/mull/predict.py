@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from mull.constraints import UNKNOWN, IntArray
 from mull.data.streams import stream
 from mull.errors import InvalidInput
+from mull.problem import Problem
 from mull.runtime import FloatArray, Runtime
 from mull.views import View, certainty, views
 
 NOISE = 0.5
 """Deviation of the noise that a look may start with, relative to the state's own."""
 SURE = 0.97
-"""Mean probability, over all looks, from which on a value is given in the next round."""
+"""What a value has to have to be given in the next round, unless something else is said; chosen in docs/log.md."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,12 @@ class Looks:
     """From each side so often: the first time as it is, then from states with noise."""
     rounds: int = 1
     """So many times over; what the model is sure of is given the next time."""
+    sure: float = SURE
+    """Mean probability, over all looks of a round, from which on a value is given in the next one."""
 
     def __post_init__(self) -> None:
+        if not 0 < self.sure <= 1:
+            raise InvalidInput(f"sure is a probability, more than 0 and 1 at most, not {self.sure:g}")
         if min(self.sides, self.starts, self.rounds) < 1:
             raise InvalidInput(f"there is at least 1 side, start and round, not {self}")
         if self.distort and self.sides == 1:
@@ -57,19 +62,29 @@ class Looks:
     def about(self) -> dict[str, float]:
         """What differs from a single plain look, by name: for result files."""
         found = {"sides": self.sides, "starts": self.starts, "rounds": self.rounds}
-        distort = {"distort": self.distort} if self.sides > 1 else {}
-        return {name: number for name, number in found.items() if number > 1} | distort
+        more = {"distort": self.distort} if self.sides > 1 else {}
+        more |= {"sure": self.sure} if self.rounds > 1 else {}
+        return {name: number for name, number in found.items() if number > 1} | more
 
     def told(self) -> str:
         """The same in words."""
         parts = [f"from {self.sides} sides"] if self.sides > 1 else []
         parts += [f"images distorted by {self.distort:g}"] if self.distort else []
         parts += [f"{self.starts} starts"] if self.starts > 1 else []
-        parts += [f"{self.rounds} rounds"] if self.rounds > 1 else []
+        parts += [f"{self.rounds} rounds, sure from {self.sure:g} on"] if self.rounds > 1 else []
         return ", ".join(parts)
 
 
 ONE = Looks()
+STARTS = 8
+"""Starts in each round, where there are so many looks."""
+
+
+def looks_within(problem: Problem, calls: int) -> Looks:
+    """As many looks as so many calls of the model allow: starts first, then rounds, where there can be several."""
+    if not can_give(problem):
+        return Looks(starts=calls)
+    return Looks(starts=min(STARTS, calls), rounds=max(1, calls // STARTS))
 
 
 @dataclass
@@ -99,12 +114,12 @@ def predict(
     many = runtime.many()
     if many is not None and len(inputs) * max(steps) * looks.count * looks.rounds >= many:
         runtime = runtime.for_many()
-    looker = _Looker(runtime, inputs, looks)
+    looker = Looker(runtime, inputs, looks)
 
     def run(begin: int) -> IntArray:
         rows = np.arange(begin, min(begin + batch_size, len(inputs)))
         if looks.rounds > 1:
-            return np.stack([looker.rounds(rows, step) for step in steps])
+            return np.stack([looker.answers(rows, step) for step in steps])
         seen = looker.look(inputs[rows], rows, steps)
         return np.stack([seen[step].answers_BV for step in steps])
 
@@ -112,19 +127,29 @@ def predict(
         return np.concatenate(list(pool.map(run, range(0, len(inputs), batch_size))), axis=1)
 
 
-class _Looker:
+def can_give(problem: Problem) -> bool:
+    """Whether inputs can state values that were not given at first."""
+    variables, shape = problem.variables().count, problem.input_kind().shape
+    return problem.give(np.zeros((0, variables, *shape), np.uint8), np.full((0, variables), UNKNOWN)) is not None
+
+
+class Looker:
     """A model and instances, and the looks that it takes at some of them."""
 
     def __init__(self, runtime: Runtime, inputs: NDArray[Any], looks: Looks) -> None:
+        """All instances (B, V, ...) that there are to look at."""
         self.runtime, self.problem, self.inputs, self.looks = runtime, runtime.problem, inputs, looks
         others = views(self.problem, len(inputs), looks.sides - 1, looks.distort)
         self.sides: list[View | None] = [None, *others]
-        nothing = np.full((0, self.problem.variables().count), UNKNOWN)
-        if looks.rounds > 1 and self.problem.give(inputs[:0], nothing) is None:
+        self.recurrences = 0
+        """Of all looks so far, in as many threads as there were."""
+        if looks.rounds > 1 and not can_give(self.problem):
             raise InvalidInput(f"{self.problem.name} is done in one round: its inputs cannot state values")
 
-    def rounds(self, rows: IntArray, steps: int) -> IntArray:
-        """The answers (B, V) of some instances after so many recurrences in each round."""
+    def answers(self, rows: IntArray, steps: int) -> IntArray:
+        """The answers (B, V) to some instances after so many recurrences, in each round."""
+        if self.looks.rounds == 1:
+            return self.look(self.inputs[rows], rows, [steps])[steps].answers_BV
         inputs, open_ = self.inputs[rows], np.arange(len(rows))
         decided_BV = np.full((len(rows), self.problem.variables().count), UNKNOWN)
         answers_BV = decided_BV.copy()
@@ -132,7 +157,7 @@ class _Looker:
             seen = self.look(inputs[open_], rows[open_], [steps], number)[steps]
             assert seen.shares_BVD is not None
             told = decided_BV[open_]
-            surely = seen.shares_BVD.max(axis=-1) >= SURE * self.looks.count
+            surely = seen.shares_BVD.max(axis=-1) >= self.looks.sure * self.looks.count
             told = np.where((told == UNKNOWN) & surely, seen.shares_BVD.argmax(axis=-1), told)
             decided_BV[open_] = told
             answers_BV[open_] = np.where(told == UNKNOWN, seen.answers_BV, told)
@@ -167,6 +192,7 @@ class _Looker:
         state, found, done = self.runtime.start(shown), {}, 0
         if rng is not None:
             state = self.runtime.disturb(state, NOISE, rng)
+        self.recurrences += max(steps)
         for step in sorted(set(steps)):
             state, logits_BVD = self.runtime.step(state, step - done)
             found[step], done = self._seen(logits_BVD, rows, side), step

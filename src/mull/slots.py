@@ -1,42 +1,85 @@
 """The places of a training batch, some of which keep their puzzle and state from one update to the next.
 
-Shapes: B batch (of this process), V variable, H width.
+Shapes: B batch (of this process), V variable, H width, D value.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from mull.constraints import UNKNOWN, IntArray
+from mull.errors import InvalidInput
 from mull.models.recurrent_transformer import Trace
-from mull.problem import Batch
+from mull.problem import Batch, NumpyBatch, Problem
 from mull.recipes.recipe import Training
+
+SURE = 0.9
+"""Probability from which on a right value becomes a given of a slot that carries givens on."""
 
 
 class Slots:
-    """The places of a batch. Some carry puzzle and state into the next update, so that training sees late states."""
+    """The places of a batch. Some carry puzzle and state into the next update, so that training sees late states.
 
-    def __init__(self, batch: Batch[Tensor], width: int, training: Training, rank: int = 0, world: int = 1) -> None:
+    With `tokens_D`, which state values in inputs, they carry on what the model was sure of and had right instead, as
+    givens, and begin anew: what it will see where boards are solved in rounds (`mull.predict`).
+    """
+
+    def __init__(
+        self,
+        batch: Batch[Tensor],
+        width: int,
+        training: Training,
+        rank: int = 0,
+        world: int = 1,
+        tokens_D: Tensor | None = None,
+    ) -> None:
         """Empty slots shaped like `batch`; slot i of this process is slot `i * world + rank` of the whole batch."""
-        self.training = training
+        self.training, self.tokens_D = training, tokens_D
         place_B = torch.arange(len(batch), device=batch.solution.device) * world + rank
         self.batch = batch.map(torch.zeros_like)
         self.state_BVH = torch.zeros(*batch.solution.shape, width, device=batch.solution.device)
         self.reset_B = torch.ones(len(batch), device=batch.solution.device)
         self.carrying_B = place_B < training.carry * len(batch) * world
 
-    def refill(self, new: Batch[Tensor], chance_B: Tensor) -> tuple[Batch[Tensor], tuple[Tensor, Tensor]]:
-        """The batch to train on, and the states to resume from: a slot takes a new puzzle with its reset chance."""
+    def refill(self, new: Batch[Tensor], chance_B: Tensor) -> tuple[Batch[Tensor], tuple[Tensor, Tensor] | None]:
+        """The batch to train on, and the states to resume from, if any; a slot takes a new puzzle by its chance."""
         fresh = chance_B < self.reset_B
         kept_by_name = self.batch.arrays()
         for name, drawn in new.arrays().items():
             kept = kept_by_name[name]
             kept.copy_(torch.where(fresh.view(-1, *[1] * (kept.dim() - 1)), drawn, kept))
-        return self.batch, (self.state_BVH, fresh)
+        return self.batch, (self.state_BVH, fresh) if self.tokens_D is None else None
 
     def keep(self, trace: Trace, solved_B: Tensor) -> None:
         """Remember where each slot stopped, and how likely it is to be reset."""
+        if self.tokens_D is not None:
+            self._give(trace.logits_SLBVD[-1, -1].detach().float(), self.tokens_D)
         self.state_BVH.copy_(trace.state_BVH.detach())
         chance = torch.where(solved_B, self.training.reset_solved, self.training.reset_unsolved)
         lasting_B = self.carrying_B & self.state_BVH.isfinite().all(-1).all(-1)
         self.reset_B.copy_(torch.where(lasting_B, chance, 1.0))
+
+    def _give(self, logits_BVD: Tensor, tokens_D: Tensor) -> None:
+        """What is sure and right becomes a given."""
+        share_BV, value_BV = logits_BVD.softmax(-1).max(-1)
+        token_BV = tokens_D[value_BV]
+        right_BV = (value_BV == self.batch.solution) & self.batch.labelled
+        given_BV = (share_BV >= SURE) & right_BV & ~self.batch.given & (token_BV != UNKNOWN)
+        inputs = self.batch.inputs
+        inputs.copy_(torch.where(given_BV, token_BV.to(inputs.dtype), inputs))
+        self.batch.given.logical_or_(given_BV)
+
+
+def tokens_of_values(problem: Problem, data: NumpyBatch) -> IntArray:
+    """(D,): the input token that states each value, UNKNOWN for a value that no input states."""
+    row, variable = np.argwhere(~data.given)[0]
+    values_BV = np.full((problem.variables().values, problem.variables().count), UNKNOWN)
+    values_BV[:, variable] = np.arange(len(values_BV))
+    before = np.repeat(data.inputs[row : row + 1], len(values_BV), axis=0)
+    inputs = problem.give(before, values_BV)
+    if inputs is None:
+        raise InvalidInput(f"carry_givens is for inputs that can state values, and those of {problem.name} cannot")
+    tokens = inputs[:, variable].astype(np.int64)
+    return np.where(tokens == before[:, variable], UNKNOWN, tokens)

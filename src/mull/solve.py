@@ -256,7 +256,7 @@ class Solver:
             given_values=recognised,
         )
         if not self.problem.rules:
-            return replace(answer, note=NO_RULES)
+            return replace(self._looked(answer, entry.instance) if self.search else answer, note=NO_RULES)
         if self.search and not found.verified:
             answer = self.searched(answer, entry.instance)
             found = replace(found, verified=answer.verified)
@@ -283,6 +283,17 @@ class Solver:
             return answer
         given_values = np.where(answer.given_values == UNKNOWN, UNKNOWN, result.values)  # as read this time
         return replace(answer, given_values=given_values, givens=self.problem.write_answer(given_values))
+
+    def _looked(self, answer: Answer, instance: Instance) -> Answer:
+        """What the model is surest of in several looks, where no rule tells a right answer from a wrong one."""
+        from mull.predict import Looker, looks_within  # here, since hardly anybody needs it
+
+        began = time.perf_counter()
+        looker = Looker(self.runtime, instance.inputs[None], looks_within(self.problem, self.search))
+        (values,) = looker.answers(np.zeros(1, dtype=np.int64), self.steps)
+        ms = round(answer.ms + 1000 * (time.perf_counter() - began), 3)
+        steps, solution = answer.steps + looker.recurrences, self.problem.write_answer(values)
+        return replace(answer, solution=solution, values=values, steps=steps, method="search", ms=ms)
 
     def _diagnose(self, answer: Answer, problem: Problem, instance: Instance) -> Answer:
         """Why there is no verified answer: no solution, several, or one that the model did not find."""

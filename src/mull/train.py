@@ -17,7 +17,7 @@ from mull import checkpoint
 from mull.errors import InvalidInput
 from mull.evaluate import metrics
 from mull.files import write_text
-from mull.predict import predict
+from mull.predict import Looks, predict
 from mull.problem import NumpyBatch
 from mull.provenance import provenance
 from mull.recipes.recipe import Recipe, from_dict, to_dict
@@ -86,7 +86,7 @@ def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> No
             continue
         row = log.measure()
         if validating:
-            row |= validate(trainer, valid, settings.validate_steps)
+            row |= validate(trainer, valid, settings.validate_steps, settings.validate_rounds)
         log.write(row)
         now = time.monotonic()
         stop = trainer.agree(settings.minutes is not None and now - began > 60 * settings.minutes)
@@ -98,11 +98,11 @@ def loop(recipe: Recipe, trainer: Trainer, log: RunLog, valid: NumpyBatch) -> No
     log.end()
 
 
-def validate(trainer: Trainer, valid: NumpyBatch, steps: int) -> dict[str, float]:
+def validate(trainer: Trainer, valid: NumpyBatch, steps: int, rounds: int = 1) -> dict[str, float]:
     """Accuracies of the averaged weights on validation data; `valid_board`, the answers that are right, decides."""
     problem = trainer.recipe.problem
     runtime = TorchRuntime(trainer.ema, problem, bf16=trainer.bf16)
-    answers = predict(runtime, valid.inputs, [steps], runtime.batch)[0]
+    answers = predict(runtime, valid.inputs, [steps], runtime.batch, Looks(rounds=rounds))[0]
     found = metrics(problem, answers, valid)
     return {"valid_board": found.pop("right"), **{f"valid_{name}": share for name, share in found.items()}}
 

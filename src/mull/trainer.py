@@ -32,7 +32,7 @@ from mull.optimisers import Rates, optimisers
 from mull.problem import Batch, Images, NumpyBatch, with_bounds
 from mull.processor import has_bf16_products
 from mull.recipes.recipe import Recipe, Training
-from mull.slots import Slots
+from mull.slots import Slots, tokens_of_values
 
 
 @contextmanager
@@ -126,7 +126,7 @@ class Trainer:
         if self.draws is not None:
             self.draws.manual_seed(_torch_seed(recipe.seed, "batches"))
         torch.manual_seed(_torch_seed(recipe.seed, "dropout", rank))
-        self.slots = self._slots() if training.carry else None
+        self.slots = self._slots(data) if training.carry else None
         self.terms = recipe.loss.terms if len(recipe.loss.terms) > 1 else []
         # loss, solved boards (as a share of those with labels), updates; then the terms of the loss, if it has several;
         # broken updates count in the last place alone
@@ -251,9 +251,12 @@ class Trainer:
         self.restore(before, self.step)
         return graph.replay
 
-    def _slots(self) -> Slots:
-        rows = torch.zeros(self.recipe.training.batch // self.world, dtype=torch.long, device=self.device)
-        return Slots(self.data[rows], self.recipe.model.width, self.recipe.training, self.rank, self.world)
+    def _slots(self, data: NumpyBatch) -> Slots:
+        training, tokens = self.recipe.training, None
+        if training.carry_givens:
+            tokens = torch.from_numpy(tokens_of_values(self.recipe.problem, data)).to(self.device)
+        rows = torch.zeros(training.batch // self.world, dtype=torch.long, device=self.device)
+        return Slots(self.data[rows], self.recipe.model.width, training, self.rank, self.world, tokens)
 
     def read_metrics(self) -> dict[str, float]:
         """Mean loss, its terms if it has several, and share of solved boards since the last call, of all processes."""

@@ -103,6 +103,9 @@ class Training:
     """Updates before the loss on attention counts: early on, attention does not know yet what to look for."""
     carry: float = 0.0
     """Share of the batch that keeps its puzzle and detached state for the next update, to train on late states."""
+    carry_givens: bool = False
+    """Carried slots keep what the model was sure of and had right, as givens, and start again, instead of their state:
+    a model that is to solve in rounds (see `mull.predict`) learns what it will see there."""
     reset_solved: float = 0.2
     """Chance that a carried slot which was solved takes a new puzzle."""
     reset_unsolved: float = 0.067
@@ -115,6 +118,8 @@ class Training:
     """Updates between validations."""
     validate_steps: int = 64
     """Recurrences in a validation."""
+    validate_rounds: int = 1
+    """Rounds in a validation (see `mull.predict`), each of so many recurrences."""
     checkpoint_seconds: float = 60.0
     """Wall time between checkpoints."""
     minutes: float | None = None
@@ -125,7 +130,7 @@ class Training:
             raise unknown("augmentation", self.augment, AUGMENTS)
         if self.optimiser not in OPTIMISERS:
             raise unknown("optimiser", self.optimiser, OPTIMISERS)
-        for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps"):
+        for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps", "validate_rounds"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} is at least 1, not {getattr(self, name)}")
         for name in ("distort", "bend", "image_rate"):
