@@ -24,10 +24,9 @@ LATE = (*SHORT, 512)
 """16x16 boards take more recurrences than others."""
 LOOKS = (
     Looks(starts=8),
-    Looks(rounds=6),
-    Looks(starts=8, rounds=6),
-    Looks(starts=16, rounds=10),
-    Looks(starts=16, rounds=10, sure=0.99),
+    Looks(rounds=16),
+    Looks(rounds=160),
+    Looks(starts=8, rounds=16),
 )
 """For boards of random grids in the paper's setting, which takes no symmetries."""
 SINGLES = tuple(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("simple", "regular-simple", "regular-medium"))

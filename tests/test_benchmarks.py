@@ -291,9 +291,9 @@ def test_test_boards_are_looked_at_in_the_way_that_validation_boards_choose(
     plainly = rows.scored(runtime, recipe, *measured)
     several = rows.scored_by_looks(runtime, recipe, *measured, [Looks(sides=16), Looks(rounds=2), Looks(starts=4)])
     assert several["rounds"] == 2 and [next(iter(one)) for one in several["others"]] == ["sides", "starts"]
-    for found, most, tested in ((plainly, "256", "256"), (several, "128", "64")):
+    for found, most, tested in ((plainly, "256", 4), (several, "64", 1)):
         assert found["T"] == "64" and list(found["valid"]["right"])[-1] == most
-        assert list(found["tests"]["sudoku-4x4_test"]["steps"])[-1] == tested
+        assert len(found["tests"]["sudoku-4x4_test"]["steps"]) == tested
     assert not any("tests" in one for one in several["others"])
 
 

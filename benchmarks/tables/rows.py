@@ -32,7 +32,7 @@ FEWEST = 32
 """Fewest recurrences to choose from, on validation data."""
 REPORTED = 64
 """As many as the paper has at test time: always reported."""
-MOST_IN_A_ROUND = 128
+IN_A_ROUND = (8, 16, 32, 64)
 """Recurrences to measure at, where there are several rounds: each starts again."""
 SIDES = 16
 """Sides that a board is seen from, also, where the training knew the symmetries (see `mull.views`)."""
@@ -170,7 +170,7 @@ def validated(runtime: TorchRuntime, recipe: Recipe, steps: list[int], looks: Lo
     valid = evaluate(runtime, recipe.valid.load(recipe.seed), steps, runtime.batch, looks)
     right = {step: score["right"] for step, score in valid["steps"].items()}
     about = {"set": recipe.valid.name, "instances": valid["instances"], "right": right}
-    return {**looks.about(), "valid": about, "T": chosen(right)}
+    return {**looks.about(), "valid": about, "T": chosen(right, FEWEST if looks.rounds == 1 else 1)}
 
 
 def tested(
@@ -191,14 +191,13 @@ def scored_by_looks(
     runtime: TorchRuntime, recipe: Recipe, steps: list[int], tests: Sequence[Data], ways: list[Looks]
 ) -> dict[str, Any]:
     """Accuracy by the way to look that does best on validation data; test data is seen in that way alone."""
-    found = []
-    for looks in ways:
-        few = [step for step in steps if step <= MOST_IN_A_ROUND] if looks.rounds > 1 else steps
-        found.append(validated(runtime, recipe, few or steps, looks))
+    few = [step for step in IN_A_ROUND if step <= max(steps)] or steps
+    found = [validated(runtime, recipe, few if looks.rounds > 1 else steps, looks) for looks in ways]
     best = max(range(len(ways)), key=lambda way: found[way]["valid"]["right"][found[way]["T"]])
     others = {"others": [one for way, one in enumerate(found) if way != best]} if len(ways) > 1 else {}
+    at = [int(found[best]["T"])] if ways[best].rounds > 1 else steps
     most = max(REPORTED, int(found[best]["T"]))
-    tests_ = {"tests": tested(runtime, recipe, steps, tests, most, ways[best])} if tests else {}
+    tests_ = {"tests": tested(runtime, recipe, at, tests, most, ways[best])} if tests else {}
     return found[best] | others | tests_
 
 

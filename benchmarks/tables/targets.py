@@ -28,8 +28,8 @@ class Target:
 
 
 LOOKS = (
-    "several noisy starts, and rounds in which what the model is sure of is given (`mull eval --starts --rounds`): "
-    "planned, not measured here; on 9x9 boards learned without symmetries they do far more than one look"
+    "slots that carry givens on (`carry_givens`), and rounds in which what the model is surest of is given (`mull eval "
+    "--rounds`): planned, not measured here; on 9x9 boards learned without symmetries they do far more than one look"
 )
 """For 16x16 boards in the paper's setting."""
 TARGETS = (

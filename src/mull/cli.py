@@ -237,11 +237,8 @@ def evaluate(
         int, typer.Option(min=1, metavar="N", help="Start N times, with noise but once; the surest answer counts.")
     ] = 1,
     rounds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="N times over: what the model is sure of is given the next time.")
+        int, typer.Option(min=1, metavar="N", help="N times over: what the model is surest of is given the next time.")
     ] = 1,
-    sure: Annotated[
-        float, typer.Option(metavar="P", help="Probability, mean of all starts, that --rounds gives values from.")
-    ] = 0.97,
     device: Annotated[str | None, typer.Option(metavar="D", help="Use torch, on this device.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
     problem: Own = None,
@@ -251,7 +248,7 @@ def evaluate(
     from mull.scoring import evaluate_model
 
     _own(problem)
-    evaluate_model(model, data, steps, device, json_file, Looks(sides, distort, starts, rounds, sure))
+    evaluate_model(model, data, steps, device, json_file, Looks(sides, distort, starts, rounds))
 
 
 @app.command("data")

@@ -1,9 +1,9 @@
 """A model's answers to a whole set: from one look at each instance, or from several that differ.
 
 Looks differ by the side that an instance is seen from (`mull.views`), or by noise on the state that they start from;
-the answer that the model is surest of counts. In several rounds, values that it is sure of, all looks taken together,
-are given the next time, and it starts again: what it had worked out cannot be lost any more, and the rest is an easier
-instance. No rule of the problem is looked at in any of this.
+the answer that the model is surest of counts. In R rounds, the values that it is surest of, all looks taken together,
+are given the next time, and it starts again: in the first round one R-th of those that are not given, and so on until
+all are. So a long chain of deductions becomes short ones. No rule of the problem is looked at in any of this.
 
 Shapes: B batch, V variable, D value.
 """
@@ -21,14 +21,12 @@ from numpy.typing import NDArray
 from mull.constraints import UNKNOWN, IntArray
 from mull.data.streams import stream
 from mull.errors import InvalidInput
-from mull.problem import Problem
+from mull.problem import Instance, Problem
 from mull.runtime import FloatArray, Runtime
 from mull.views import View, certainty, views
 
 NOISE = 0.5
 """Deviation of the noise that a look may start with, relative to the state's own."""
-SURE = 0.97
-"""What a value has to have to be given in the next round, unless something else is said; chosen in docs/log.md."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,9 @@ class Looks:
     starts: int = 1
     """From each side so often: the first time as it is, then from states with noise."""
     rounds: int = 1
-    """So many times over; what the model is sure of is given the next time."""
-    sure: float = SURE
-    """Mean probability, over all looks of a round, from which on a value is given in the next one."""
+    """So many times over; what the model is surest of is given the next time."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.sure <= 1:
-            raise InvalidInput(f"sure is a probability, more than 0 and 1 at most, not {self.sure:g}")
         if min(self.sides, self.starts, self.rounds) < 1:
             raise InvalidInput(f"there is at least 1 side, start and round, not {self}")
         if self.distort and self.sides == 1:
@@ -62,16 +56,15 @@ class Looks:
     def about(self) -> dict[str, float]:
         """What differs from a single plain look, by name: for result files."""
         found = {"sides": self.sides, "starts": self.starts, "rounds": self.rounds}
-        more = {"distort": self.distort} if self.sides > 1 else {}
-        more |= {"sure": self.sure} if self.rounds > 1 else {}
-        return {name: number for name, number in found.items() if number > 1} | more
+        distort = {"distort": self.distort} if self.sides > 1 else {}
+        return {name: number for name, number in found.items() if number > 1} | distort
 
     def told(self) -> str:
         """The same in words."""
         parts = [f"from {self.sides} sides"] if self.sides > 1 else []
         parts += [f"images distorted by {self.distort:g}"] if self.distort else []
         parts += [f"{self.starts} starts"] if self.starts > 1 else []
-        parts += [f"{self.rounds} rounds, sure from {self.sure:g} on"] if self.rounds > 1 else []
+        parts += [f"{self.rounds} rounds"] if self.rounds > 1 else []
         return ", ".join(parts)
 
 
@@ -148,26 +141,25 @@ class Looker:
 
     def answers(self, rows: IntArray, steps: int) -> IntArray:
         """The answers (B, V) to some instances after so many recurrences, in each round."""
-        if self.looks.rounds == 1:
-            return self.look(self.inputs[rows], rows, [steps])[steps].answers_BV
-        inputs, open_ = self.inputs[rows], np.arange(len(rows))
-        decided_BV = np.full((len(rows), self.problem.variables().count), UNKNOWN)
-        answers_BV = decided_BV.copy()
-        for number in range(self.looks.rounds):
-            seen = self.look(inputs[open_], rows[open_], [steps], number)[steps]
-            assert seen.shares_BVD is not None
-            told = decided_BV[open_]
-            surely = seen.shares_BVD.max(axis=-1) >= self.looks.sure * self.looks.count
-            told = np.where((told == UNKNOWN) & surely, seen.shares_BVD.argmax(axis=-1), told)
-            decided_BV[open_] = told
-            answers_BV[open_] = np.where(told == UNKNOWN, seen.answers_BV, told)
-            open_ = open_[(told == UNKNOWN).any(axis=1)]
-            if not len(open_):
+        inputs, rounds = self.inputs[rows], self.looks.rounds
+        if rounds == 1:
+            return self.look(inputs, rows, [steps])[steps].answers_BV
+        decided_BV = self._stated(inputs)
+        for number in range(rounds):
+            left = np.flatnonzero((decided_BV == UNKNOWN).any(axis=1))
+            if not len(left):
                 break
-            given = self.problem.give(self.inputs[rows], decided_BV)
+            given = self.problem.give(inputs[left], decided_BV[left])
             assert given is not None
-            inputs = given
-        return answers_BV
+            shares_BVD = self.look(given, rows[left], [steps], number)[steps].shares_BVD
+            assert shares_BVD is not None
+            decided_BV[left] = _surest(shares_BVD, decided_BV[left], rounds - number)
+        return decided_BV
+
+    def _stated(self, inputs: NDArray[Any]) -> IntArray:
+        """The values (B, V) that inputs state, UNKNOWN elsewhere."""
+        none = np.zeros(inputs.shape[1], dtype=bool)
+        return np.stack([self.problem.given_values(Instance(one, none)) for one in inputs])
 
     def look(self, inputs: NDArray[Any], rows: IntArray, steps: Sequence[int], number: int = 0) -> dict[int, Seen]:
         """What all looks at some instances come to, after each number of recurrences; `number` is the round's."""
@@ -209,3 +201,12 @@ class Looker:
             answers_BV = side.back(answers_BV, rows)
             shares_BVD = None if shares_BVD is None else side.back_shares(shares_BVD, rows)
         return Seen(answers_BV, sure_B, shares_BVD)
+
+
+def _surest(shares_BVD: FloatArray, decided_BV: IntArray, parts: int) -> IntArray:
+    """The decided values, and of the others the surest: one part of so many."""
+    open_BV = decided_BV == UNKNOWN
+    share_BV = np.where(open_BV, shares_BVD.max(axis=-1), -1.0)
+    rank_BV = np.argsort(-share_BV, axis=1, kind="stable").argsort(axis=1)
+    more_BV = open_BV & (rank_BV < np.ceil(open_BV.sum(axis=1, keepdims=True) / parts))
+    return np.where(more_BV, shares_BVD.argmax(axis=-1), decided_BV)
