@@ -229,14 +229,18 @@ def starts() -> str:
 def fit() -> str:
     """How many examples `mull fit` needs, without any rule."""
     got = result("fit")
-    looks = [name for name in got["sizes"]["200"]["mull fit"] if "starts" in name or "rounds" in name]
-    lines = [f"| examples in the file | to train on | `mull fit` | {' | '.join(looks)} | AdamW, as before |"]
-    lines += ["|---" * (len(looks) + 4) + "|"]
+    ours = got["sizes"]["200"]["mull fit"]
+    looks = {"right": "one look"} | {name: name for name in ours if "starts" in name or "rounds" in name}
+    ways = {"mull fit": "`mull fit`", "givens": "givens carried on", "AdamW": "AdamW, as before"}
+    lines = [f"| examples in the file | to train on | | {' | '.join(looks.values())} |"]
+    lines += ["|---" * (len(looks) + 3) + "|"]
     for size, row in sorted(got["sizes"].items(), key=lambda one: int(one[0])):
-        ours, plain = row["mull fit"], row["AdamW"]
-        found = ours["right"], *(ours.get(name) for name in looks), plain["right"]
-        shares = ["" if share is None else f"{100 * share:.1f} %" for share in found]
-        lines.append(f"| {int(size):,} | {row['examples']['train']:,} | {' | '.join(shares)} |")
+        first = f"{int(size):,}", f"{row['examples']['train']:,}"
+        for way in (way for way in ways if way in row):
+            found = [row[way].get(name) for name in looks]
+            shares = ["" if share is None else f"{100 * share:.1f} %" for share in found]
+            lines.append(f"| {' | '.join([*first, ways[way], *shares])} |")
+            first = "", ""
     asked = max(row["mull fit"]["instances"] for row in got["sizes"].values())
     about = f"Whole boards right, of {asked:,} in none of the files; one seed ({got['provenance']['hardware']})."
     return "\n".join([*lines, "", about])

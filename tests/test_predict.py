@@ -117,8 +117,8 @@ def test_looks_say_what_they_are() -> None:
     assert Looks().about() == {} and Looks().told() == ""
 
 
-def test_looks_are_starts_first_and_then_rounds() -> None:
-    assert looks_within(Sudoku(2), 5) == Looks(starts=5)
-    assert looks_within(Sudoku(2), 20) == Looks(starts=8, rounds=2)
-    assert looks_within(Sudoku(2), 100) == Looks(starts=8, rounds=12)
+def test_looks_are_rounds_first_and_then_starts() -> None:
+    assert looks_within(Sudoku(2), 5) == Looks(rounds=5)
+    assert looks_within(Sudoku(2), 40) == Looks(starts=2, rounds=16)
+    assert looks_within(Sudoku(2), 128) == Looks(starts=8, rounds=16)
     assert looks_within(Nonogram(3), 20) == Looks(starts=20)

@@ -69,15 +69,14 @@ class Looks:
 
 
 ONE = Looks()
-STARTS = 8
-"""Starts in each round, where there are so many looks."""
+ROUNDS = 16
+"""Rounds, where there may be so many looks: they bring more than starts do (docs/own_problem.md)."""
 
 
 def looks_within(problem: Problem, calls: int) -> Looks:
-    """As many looks as so many calls of the model allow: starts first, then rounds, where there can be several."""
-    if not can_give(problem):
-        return Looks(starts=calls)
-    return Looks(starts=min(STARTS, calls), rounds=max(1, calls // STARTS))
+    """As many looks as so many calls of the model allow: rounds first, where there can be several, then starts."""
+    rounds = min(ROUNDS, calls) if can_give(problem) else 1
+    return Looks(starts=calls // rounds, rounds=rounds)
 
 
 @dataclass
