@@ -36,9 +36,10 @@ OTHERS = slice(4_000, 8_500)
 """Boards of a second file, whose tenth that is kept for tests is asked for. The last 500 are left out: the settings of
 `mull fit` were chosen with them (docs/log.md)."""
 GIVENS = ["carry=0.9", "carry_givens=true", "reset_solved=1", "reset_unsolved=0.1"]
+GIVENS += ["validate_steps=8", "validate_rounds=8"]
 WAYS = {
     "mull fit": [],
-    "givens": [*GIVENS, "validate_steps=8", "validate_rounds=8"],
+    "givens": GIVENS,
     "AdamW": ["optimiser=adamw", "learning_rate=0.003", "weight_decay=0.1", "decay_embeddings=0", "dropout=0.05"],
 }
 LOOKS = (Looks(starts=8), Looks(rounds=16), Looks(starts=8, rounds=16))

@@ -27,7 +27,7 @@ class Target:
     """What to try next if it misses."""
 
 
-LOOKS = (
+IN_ROUNDS = (
     "slots that carry givens on (`carry_givens`), and rounds in which what the model is surest of is given (`mull eval "
     "--rounds`): planned, not measured here; on 9x9 boards learned without symmetries they do far more than one look"
 )
@@ -66,9 +66,9 @@ TARGETS = (
            ("visual-sudoku-rrn-semi.best",), 80,
            idea="labelled boards alone at first (a later `constraint_start`), weight decay 0.3"),
     Target("16x16 simple", "table3", "sudoku-16x16-simple_test", 99.9, ("sudoku-16x16-simple.paper",), 99.9,
-           ("sudoku-16x16-singles.best",), 100, idea=LOOKS),
+           ("sudoku-16x16-singles.best",), 100, idea=IN_ROUNDS),
     Target("16x16 medium", "table3", "sudoku-16x16-medium_test", 99.9, ("sudoku-16x16-medium.paper",), 99.9,
-           ("sudoku-16x16-singles.best",), 100, idea=LOOKS),
+           ("sudoku-16x16-singles.best",), 100, idea=IN_ROUNDS),
     Target("16x16 simple, regular grids", "table3", "sudoku-16x16-regular-simple_test", 99.9,
            ("sudoku-16x16-regular-simple.paper",), 99.9, ("sudoku-16x16-singles.best",), 100,
            idea="more updates"),

@@ -23,6 +23,7 @@ from mull.data.streams import stream
 from mull.errors import InvalidInput
 from mull.problem import Instance, Problem
 from mull.runtime import FloatArray, Runtime
+from mull.search import softmax
 from mull.views import View, certainty, views
 
 NOISE = 0.5
@@ -191,11 +192,10 @@ class Looker:
 
     def _seen(self, logits_BVD: FloatArray, rows: IntArray, side: View | None) -> Seen:
         answers_BV, shares_BVD = logits_BVD.argmax(axis=-1), None
-        several = self.looks.count > 1
-        sure_B = certainty(logits_BVD) if several else np.zeros(len(rows), np.float32)
+        choosing = self.looks.count > 1 and self.looks.rounds == 1
+        sure_B = certainty(logits_BVD) if choosing else np.zeros(len(rows), np.float32)
         if self.looks.rounds > 1:
-            power = np.exp(logits_BVD.astype(np.float32) - logits_BVD.max(axis=-1, keepdims=True))
-            shares_BVD = power / power.sum(axis=-1, keepdims=True)
+            shares_BVD = softmax(logits_BVD)
         if side is not None:
             answers_BV = side.back(answers_BV, rows)
             shares_BVD = None if shares_BVD is None else side.back_shares(shares_BVD, rows)

@@ -86,7 +86,7 @@ class Search:
             if answer is not None:
                 return SearchResult(answer, calls, spent)
             for place, node in enumerate(batch):
-                sure, children = self._children(node, _softmax(logits_BVD[place]))
+                sure, children = self._children(node, softmax(logits_BVD[place]))
                 if children:
                     assumed = int(node.given.sum() - instance.given.sum())
                     heapq.heappush(queue, ((assumed, -sure, calls + place), children))
@@ -162,7 +162,8 @@ def _met(instance: Instance, seen: set[bytes]) -> bool:
     return False
 
 
-def _softmax(logits: FloatArray) -> FloatArray:
+def softmax(logits: FloatArray) -> FloatArray:
+    """How likely each value is."""
     power = np.exp(logits - logits.max(axis=-1, keepdims=True))
     quotient: FloatArray = power / power.sum(axis=-1, keepdims=True)
     return quotient

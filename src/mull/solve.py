@@ -25,7 +25,7 @@ from mull.hub import find_model
 from mull.pool import Found, recur, results
 from mull.problem import Images, Instance, Problem
 from mull.runtime import Backend, FloatArray, Precision, Runtime, load_runtime
-from mull.search import Check, Search
+from mull.search import Check, Search, softmax
 
 Method = Literal["recurrence", "search", "exact", "none"]
 Value = TypeVar("Value")
@@ -174,8 +174,7 @@ class Solver:
         probabilities = []
         for _ in range(steps or self.steps):
             state, logits_BVD = self.runtime.step(state)
-            exponent = np.exp(logits_BVD[0] - logits_BVD[0].max(axis=-1, keepdims=True))
-            probabilities.append(exponent / exponent.sum(axis=-1, keepdims=True))
+            probabilities.append(softmax(logits_BVD[0]))
         return np.stack(probabilities)
 
     def read(self, puzzle: str) -> tuple[Instance, IntArray]:
