@@ -23,11 +23,8 @@ from mull.data.streams import stream
 from mull.errors import InvalidInput
 from mull.problem import Instance, Problem
 from mull.runtime import FloatArray, Runtime
-from mull.search import softmax
+from mull.search import NOISE, softmax
 from mull.views import View, certainty, views
-
-NOISE = 0.5
-"""Deviation of the noise that a look may start with, relative to the state's own."""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ LIKELY = 0.02
 """Values below this probability are left out, as long as two remain."""
 DISTORT = 1.0
 """How much images are distorted when they are looked at again (see `mull.data.warp`); less finds less (docs/log.md)."""
-NOISE = 0.3
-"""Deviation of the noise on a restarted state, relative to the state's own."""
+NOISE = 0.5
+"""Deviation of the noise on a restarted state, relative to the state's own; less finds less (docs/log.md)."""
 
 Check = Callable[[NDArray[Any], IntArray], BoolArray]
 
