@@ -22,7 +22,7 @@ from tables.rows import Row
 
 LATE = (*SHORT, 512)
 """16x16 boards take more recurrences than others."""
-LOOKS = (Looks(starts=8), Looks(rounds=16), Looks(rounds=160), Looks(starts=8, rounds=16))
+LOOKS = (Looks(rounds=16), Looks(rounds=160))
 """For boards of random grids in the paper's setting, which takes no symmetries."""
 SINGLES = tuple(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("simple", "regular-simple", "regular-medium"))
 """Boards without a guess, for a model that is trained on such boards."""

@@ -36,6 +36,7 @@ ORDER = [
         "predict",
         "evaluate",
         "optimisers",
+        "givens",
         "slots",
         "trainer",
         "train",

@@ -19,13 +19,14 @@ from torch import nn
 from mull import checkpoint
 from mull.data import sets
 from mull.errors import InvalidInput, UserError
+from mull.givens import reveal, tokens_of_values
 from mull.losses import total_loss
 from mull.models.recurrent_transformer import Trace
 from mull.optimisers import Muon, decay_groups, orthogonal
 from mull.problem import Batch, stack
 from mull.problems.nonogram import Nonogram
 from mull.recipes import Data, Recipe, Training, get_recipe
-from mull.slots import Slots, tokens_of_values
+from mull.slots import Slots
 from mull.train import train
 from mull.trainer import Trainer, schedule
 
@@ -318,8 +319,33 @@ def test_what_inputs_cannot_state_no_slot_carries() -> None:
     recipe = small_recipe(carry=0.5)
     assert tokens_of_values(recipe.problem, recipe.train.load(0)).tolist() == [1, 2, 3, 4]
     hints = stack([Nonogram(3).generate(np.random.default_rng(0))])
-    with pytest.raises(InvalidInput, match="carry_givens is for inputs that can state values"):
+    with pytest.raises(InvalidInput, match="carry_givens and reveal are for inputs that can state values"):
         tokens_of_values(Nonogram(3), hints)
+
+
+def test_a_share_of_the_boards_states_a_part_of_the_solution() -> None:
+    recipe = small_recipe(reveal=0.5)
+    trainer = Trainer(recipe, recipe.train.load(0), torch.device("cpu"))
+    assert trainer.tokens_D is not None
+    batch = trainer.data[torch.arange(100).repeat(20)]
+    batch.labelled[:, 3] = False
+    after = reveal(batch, 0.5, trainer.tokens_D, torch.Generator().manual_seed(0))
+    told_BV = after.inputs != batch.inputs
+    assert torch.equal(after.inputs[told_BV], (batch.solution + 1)[told_BV].to(after.inputs.dtype))
+    assert torch.equal(after.given, batch.given | told_BV) and not (told_BV & batch.given).any()
+    assert not told_BV[:, 3].any()  # nobody knows it
+    open_BV = batch.labelled & ~batch.given
+    part_B = (told_BV.sum(1) / open_BV.sum(1))[open_BV.sum(1) > 0]
+    assert 0.4 < (part_B > 0).float().mean() < 0.52  # half of them, but for those that got nothing by chance
+    assert 0.45 < part_B[part_B > 0].mean() < 0.6 and part_B.max() == 1
+    assert after.solution is batch.solution and after.labelled is batch.labelled
+    drawn, _ = trainer._draw()
+    assert (drawn.given.sum(1) > trainer.data.given.sum(1).max()).any()
+
+
+def test_what_slots_keep_needs_slots() -> None:
+    with pytest.raises(InvalidInput, match="set carry"):
+        Training(carry_givens=True)
 
 
 def test_a_slot_whose_state_is_not_finite_takes_a_new_puzzle() -> None:

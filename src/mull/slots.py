@@ -5,14 +5,12 @@ Shapes: B batch (of this process), V variable, H width, D value.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from mull.constraints import UNKNOWN, IntArray
-from mull.errors import InvalidInput
+from mull.givens import stated
 from mull.models.recurrent_transformer import Trace
-from mull.problem import Batch, NumpyBatch, Problem
+from mull.problem import Batch
 from mull.recipes.recipe import Training
 
 SURE = 0.9
@@ -64,22 +62,6 @@ class Slots:
     def _give(self, logits_BVD: Tensor, tokens_D: Tensor) -> None:
         """What is sure and right becomes a given."""
         share_BV, value_BV = logits_BVD.softmax(-1).max(-1)
-        token_BV = tokens_D[value_BV]
-        right_BV = (value_BV == self.batch.solution) & self.batch.labelled
-        given_BV = (share_BV >= SURE) & right_BV & ~self.batch.given & (token_BV != UNKNOWN)
-        inputs = self.batch.inputs
-        inputs.copy_(torch.where(given_BV, token_BV.to(inputs.dtype), inputs))
-        self.batch.given.logical_or_(given_BV)
-
-
-def tokens_of_values(problem: Problem, data: NumpyBatch) -> IntArray:
-    """(D,): the input token that states each value, UNKNOWN for a value that no input states."""
-    row, variable = np.argwhere(~data.given)[0]
-    values_BV = np.full((problem.variables().values, problem.variables().count), UNKNOWN)
-    values_BV[:, variable] = np.arange(len(values_BV))
-    before = np.repeat(data.inputs[row : row + 1], len(values_BV), axis=0)
-    inputs = problem.give(before, values_BV)
-    if inputs is None:
-        raise InvalidInput(f"carry_givens is for inputs that can state values, and those of {problem.name} cannot")
-    tokens = inputs[:, variable].astype(np.int64)
-    return np.where(tokens == before[:, variable], UNKNOWN, tokens)
+        after = stated(self.batch, (share_BV >= SURE) & (value_BV == self.batch.solution), tokens_D)
+        self.batch.inputs.copy_(after.inputs)
+        self.batch.given.copy_(after.given)

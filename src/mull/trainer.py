@@ -24,6 +24,7 @@ from mull.data.augment import Augment
 from mull.data.distort import distort
 from mull.data.streams import stream
 from mull.errors import InvalidInput, UserError
+from mull.givens import reveal, tokens_of_values
 from mull.losses import total_loss
 from mull.losses.attention import adjacency
 from mull.models.embed import ImageEmbedder
@@ -32,7 +33,7 @@ from mull.optimisers import Rates, optimisers
 from mull.problem import Batch, Images, NumpyBatch, with_bounds
 from mull.processor import has_bf16_products
 from mull.recipes.recipe import Recipe, Training
-from mull.slots import Slots, tokens_of_values
+from mull.slots import Slots
 
 
 @contextmanager
@@ -126,7 +127,10 @@ class Trainer:
         if self.draws is not None:
             self.draws.manual_seed(_torch_seed(recipe.seed, "batches"))
         torch.manual_seed(_torch_seed(recipe.seed, "dropout", rank))
-        self.slots = self._slots(data) if training.carry else None
+        self.tokens_D = None
+        if training.carry_givens or training.reveal:
+            self.tokens_D = torch.from_numpy(tokens_of_values(recipe.problem, data)).to(device)
+        self.slots = self._slots() if training.carry else None
         self.terms = recipe.loss.terms if len(recipe.loss.terms) > 1 else []
         # loss, solved boards (as a share of those with labels), updates; then the terms of the loss, if it has several;
         # broken updates count in the last place alone
@@ -209,6 +213,8 @@ class Trainer:
             strength = training.distort * self.distorting
             changed = distort(batch.inputs, strength, self.draws, training.bend / training.distort)
             batch = replace(batch, inputs=changed)
+        if self.tokens_D is not None and training.reveal:
+            batch = reveal(batch, training.reveal, self.tokens_D, self.draws)
         if self.slots is None:
             return batch[mine], None
         chance = torch.rand(size, generator=self.draws, device=self.device)
@@ -251,10 +257,9 @@ class Trainer:
         self.restore(before, self.step)
         return graph.replay
 
-    def _slots(self, data: NumpyBatch) -> Slots:
-        training, tokens = self.recipe.training, None
-        if training.carry_givens:
-            tokens = torch.from_numpy(tokens_of_values(self.recipe.problem, data)).to(self.device)
+    def _slots(self) -> Slots:
+        training = self.recipe.training
+        tokens = self.tokens_D if training.carry_givens else None
         rows = torch.zeros(training.batch // self.world, dtype=torch.long, device=self.device)
         return Slots(self.data[rows], self.recipe.model.width, training, self.rank, self.world, tokens)
 

@@ -106,6 +106,9 @@ class Training:
     carry_givens: bool = False
     """Carried slots keep what the model was sure of and had right, as givens, and start again, instead of their state:
     a model that is to solve in rounds (see `mull.predict`) learns what it will see there."""
+    reveal: float = 0.0
+    """Share of the instances drawn that state more than they did, as labels tell it: a part of what was not given, from
+    nothing to all of it, so that there is something to learn for a model that does not get far yet."""
     reset_solved: float = 0.2
     """Chance that a carried slot which was solved takes a new puzzle."""
     reset_unsolved: float = 0.067
@@ -136,9 +139,11 @@ class Training:
         for name in ("distort", "bend", "image_rate"):
             if getattr(self, name) < 0:
                 raise InvalidInput(f"{name} is 0 or more, not {getattr(self, name)}")
-        for name in ("carry", "ema", "reset_solved", "reset_unsolved", "labelled_share"):
+        for name in ("carry", "reveal", "ema", "reset_solved", "reset_unsolved", "labelled_share"):
             if not 0 <= (getattr(self, name) or 0.0) <= 1:
                 raise InvalidInput(f"{name} is between 0 and 1, not {getattr(self, name)}")
+        if self.carry_givens and not self.carry:
+            raise InvalidInput("carry_givens says what carried slots keep, and there are none: set carry")
 
 
 @dataclass(frozen=True)
