@@ -305,7 +305,7 @@ def test_slots_may_carry_what_was_sure_and_right_as_givens() -> None:
     logits[0, first] = 9 * torch.eye(4)[solution[0, first]]
     logits[0, second] = torch.eye(4)[solution[0, second]]  # right, but not sure
     logits[0, third] = 9 * torch.eye(4)[solution[0, third]]
-    batch.labelled[0, third] = False
+    slots.batch.labelled[0, third] = False
     slots.keep(Trace(logits[None, None], slots.state_BVH), torch.zeros(len(before), dtype=torch.bool))
     after, _ = slots.refill(trainer.data[torch.zeros(len(before), dtype=torch.long)], torch.full((len(before),), 0.5))
     kept = len(before) // 2
@@ -313,6 +313,37 @@ def test_slots_may_carry_what_was_sure_and_right_as_givens() -> None:
     assert changed == [[0, int(first)]] and after.given[0, first]
     assert after.inputs[0, first] == solution[0, first] + 1
     assert torch.equal(after.inputs[kept:], trainer.data.inputs[:1].expand(len(before) - kept, -1))
+
+
+@pytest.mark.parametrize("givens", [False, True])
+def test_slots_that_take_turns_come_back_as_they_were(givens: bool) -> None:
+    settings = {"carry": 0.5, "carry_turns": 3, "carry_givens": givens, "reset_solved": 0.0, "reset_unsolved": 0.0}
+    recipe = small_recipe(**settings)
+    trainer = Trainer(recipe, recipe.train.load(0), torch.device("cpu"))
+    slots, half = trainer.slots, recipe.training.batch // 2
+    assert slots is not None
+    seen: list[Batch[torch.Tensor]] = []
+    ends: list[torch.Tensor] = []
+    for turn in range(6):
+        batch, resume = slots.refill(trainer.data[torch.arange(2 * half) + turn], torch.full((2 * half,), 0.5))
+        assert torch.equal(batch.inputs[half:], trainer.data.inputs[half + turn : 2 * half + turn])  # always new
+        if turn < 3:
+            assert torch.equal(batch.inputs[:half], trainer.data.inputs[turn : half + turn])
+        else:
+            assert torch.equal(batch.solution[:half], seen[turn - 3].solution[:half])
+            stated_BV = seen[turn - 3].given[:half] | givens
+            assert torch.equal(batch.given[:half], stated_BV)  # all of it was sure and right
+            assert (resume is None) == givens
+            if resume is not None:
+                state, fresh = resume
+                assert (
+                    torch.equal(state[:half], ends[turn - 3][:half]) and not fresh[:half].any() and fresh[half:].all()
+                )
+        state = torch.full((*batch.solution.shape, recipe.model.width), float(turn))
+        logits = 20 * torch.eye(4)[batch.solution]
+        slots.keep(Trace(logits[None, None], state), torch.zeros(2 * half, dtype=torch.bool))
+        seen.append(batch)
+        ends.append(state)
 
 
 def test_what_inputs_cannot_state_no_slot_carries() -> None:

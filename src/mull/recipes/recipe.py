@@ -106,6 +106,9 @@ class Training:
     carry_givens: bool = False
     """Carried slots keep what the model was sure of and had right, as givens, and start again, instead of their state:
     a model that is to solve in rounds (see `mull.predict`) learns what it will see there."""
+    carry_turns: int = 1
+    """Sets of slots, which take turns: what one carries on comes back after so many updates. Puzzles that come back at
+    once, as givens that are carried on make them, are learned by heart while they last (see docs/log.md)."""
     reveal: float = 0.0
     """Share of the instances drawn that state more than they did, as labels tell it: a part of what was not given, from
     nothing to all of it, so that there is something to learn for a model that does not get far yet."""
@@ -133,7 +136,16 @@ class Training:
             raise unknown("augmentation", self.augment, AUGMENTS)
         if self.optimiser not in OPTIMISERS:
             raise unknown("optimiser", self.optimiser, OPTIMISERS)
-        for name in ("updates", "batch", "recurrences", "validate_every", "validate_steps", "validate_rounds"):
+        whole = (
+            "updates",
+            "batch",
+            "recurrences",
+            "carry_turns",
+            "validate_every",
+            "validate_steps",
+            "validate_rounds",
+        )
+        for name in whole:
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} is at least 1, not {getattr(self, name)}")
         for name in ("distort", "bend", "image_rate"):
