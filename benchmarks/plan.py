@@ -51,8 +51,6 @@ class Step:
 
 NINE = ("sudoku-rrn-9k.paper",)
 VISUAL = ("visual-sudoku-rrn.paper",)
-GIVENS = "batch=64 carry=0.9 carry_givens=true reset_solved=1 reset_unsolved=0.05 validate_rounds=16"
-"""Slots carry givens on; solved in rounds. On smaller boards that does far more than carried states (docs/log.md)."""
 SIZES = ("L1R16", "L1R32", "L2R16", "L2R32", "L4R16", "L64R1")
 STEPS = [
     Step("table2", (*NINE, "sudoku-rrn-9k-both.paper", "sudoku-rrn-semi.paper", "sudoku-rrn-semi.best"),
@@ -69,10 +67,8 @@ STEPS = [
     Step("table3", ("sudoku-16x16-regular-medium.paper",), "16x16 boards of regular grids"),
     Step("table3", ("sudoku-16x16-regular-simple.paper",), "the same with more givens"),
     Step("table3", ("sudoku-16x16-singles.best",), "both sets without a guess, in the best setting"),
-    Step("table3", ("sudoku-16x16-medium.paper",), "16x16 in the paper's setting, with givens carried on",
-         f"givens-16 {GIVENS} recurrences=16 validate_steps=16 updates=9000"),
-    Step("table3", ("sudoku-16x16-medium.paper",), "the same in shorter windows",
-         f"givens-8 {GIVENS} recurrences=8 validate_steps=8 updates=16000"),
+    Step("table3", ("sudoku-16x16-medium-rounds.paper", "sudoku-16x16-simple-rounds.paper"),
+         "16x16 boards of random grids without symmetries, learned and solved in rounds"),
     Step("table3", ("sudoku-16x16-medium.paper",), "16x16 in the paper's setting"),
     Step("table3", ("sudoku-16x16-simple.paper",), "the same with more givens"),
     Step("table3", ("sudoku-16x16.best",), "what taught the hardest 9x9 puzzles, on 16x16 boards",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mull.recipes import from_dict, to_dict
-from report_files import NOT_YET, maybe
+from report_files import NOT_YET, maybe, result
 from report_gpu import table
 from tables.targets import AIM_RECURRENCE, AIM_SEARCH, TARGETS, Target
 
@@ -38,7 +38,7 @@ def looked(row: Found) -> Found | None:
 
 def seen(scores: Found) -> str:
     """How boards were looked at, if not once and plainly."""
-    return ", ".join(f"{scores[name]} {name}" for name in ("sides", "starts", "rounds") if name in scores)
+    return ", ".join(f"{scores[name]} {name}" for name in ("sides", "starts", "rounds", "tries") if name in scores)
 
 
 def valid_share(scores: Found) -> float:
@@ -63,13 +63,13 @@ def verdict(found: float | None, must: float | None) -> str:
     return "✓" if found >= must - 1e-9 else f"{must - found:.2f} short"
 
 
-def cells(target: Target, names: tuple[str, ...], must: float | None) -> list[str]:
-    """A line of the table for one setting, from the row to the training's minutes."""
+def cells(target: Target, name: str, must: float | None) -> list[str]:
+    """A line of the table for one row, from its name to the training's minutes."""
     asked = "" if must is None else f"{must:g}"
-    one = row_of(target, names)
+    one = row_of(target, (name,))
     if one is None:
-        return [f"`{names[0]}`", asked, "", "", "", NOT_YET.rstrip(".").lower(), "", "", ""]
-    name, row = one
+        return [f"`{name}`", asked, "", "", "", NOT_YET.rstrip(".").lower(), "", "", ""]
+    _, row = one
     training = row["recipe"]["training"]
     if target.test not in row.get("tests", {}):
         told = f"in training: {row['step']:,} of {training['updates']:,} updates, {100 * row['best']:.1f} % valid"
@@ -103,9 +103,9 @@ def sudoku(*tables: str) -> str:
     heads = ["test boards", "paper", "row", "must", "T=32", "T=64", "T chosen", "", "parameters", "minutes", "knows"]
     lines = []
     for target in (one for one in TARGETS if one.table in tables):
-        for place, (names, must) in enumerate(settings(target)):
-            paper = "" if target.paper is None else f"{target.paper:g}"
-            lines.append([*([target.what, paper] if place == 0 else ["", ""]), *cells(target, names, must)])
+        paper = "" if target.paper is None else f"{target.paper:g}"
+        rows = [cells(target, name, must) for names, must in settings(target) for name in names]
+        lines += [[*([target.what, paper] if place == 0 else ["", ""]), *row] for place, row in enumerate(rows)]
     return table(heads, lines)
 
 
@@ -165,8 +165,8 @@ def work() -> str:
     return table(["test boards", "row", "blocks", *(f"{done} blocks" for done in WORK)], lines)
 
 
-def missing() -> list[tuple[Target, str, Found, float]]:
-    """The rows that miss their number, with what they reach."""
+def missing() -> list[tuple[Target, tuple[str, ...], str, float]]:
+    """The rows that miss their number: all of a setting, the one that counts, and what it reaches."""
     found = []
     for target in TARGETS:
         for names, must in settings(target):
@@ -176,7 +176,7 @@ def missing() -> list[tuple[Target, str, Found, float]]:
             counted = surest(one[1])
             share = accuracy(target, counted, counted["T"])
             if share is not None and verdict(share, must) != "✓":
-                found.append((target, one[0], one[1], share))
+                found.append((target, names, one[0], share))
     return found
 
 
@@ -196,6 +196,11 @@ def validated(tried: Found) -> float:
     return valid_share(tried) if "T" in tried else float(tried["best"])
 
 
+def counting(tried: Found) -> float:
+    """The same as it counts: by several looks where they do better."""
+    return max(validated(tried), valid_share(looked(tried) or tried) if "T" in tried else 0.0)
+
+
 def missed() -> str:
     """For every row that misses: what was tried on validation data, and the best idea left."""
     found = missing()
@@ -203,14 +208,16 @@ def missed() -> str:
         measured = any(maybe(name) for name in ("table1", "table2", "table3"))
         return "No measured row misses its number." if measured else NOT_YET
     lines, parts = [], []
-    for target, name, row, share in found:
-        right = valid_share(surest(row))
-        lines.append([target.what, f"`{name}`", f"{share:.2f}", f"{100 * right:.2f}", target.idea])
-        tries = {key: one for key, one in (maybe(target.table) or {})["tried"].items() if key.split("~")[0] == name}
-        variants = tried_lines(row, tries)
-        if variants:
-            differs = f"differs from `{name}`"
-            parts += ["", table(["tried", differs, "valid", "updates", "minutes"], variants)]
+    for target, names, counted, share in found:
+        content = result(target.table)
+        right = valid_share(surest(content["rows"][counted]))
+        lines.append([target.what, f"`{counted}`", f"{share:.2f}", f"{100 * right:.2f}", target.idea])
+        for name in (name for name in names if name in content["rows"]):
+            tries = {key: one for key, one in content["tried"].items() if key.split("~")[0] == name}
+            variants = tried_lines(content["rows"][name], tries)
+            if variants:
+                differs = f"differs from `{name}`"
+                parts += ["", table(["tried", differs, "valid", "updates", "minutes"], variants)]
     heads = ["test boards", "row", "reached", "valid", "best idea left"]
     return "\n".join([table(heads, lines), *parts, "", "![Learning curves of rows that miss](images/missed.png)"])
 
@@ -218,7 +225,7 @@ def missed() -> str:
 def tried_lines(row: Found, tries: dict[str, Found]) -> list[list[str]]:
     """One line for each variant of a row, the best first; the row's own training is left out."""
     lines = []
-    for key, one in sorted(tries.items(), key=lambda item: -validated(item[1])):
+    for key, one in sorted(tries.items(), key=lambda item: -counting(item[1])):
         if not (differs := changes(row, one)):
             continue
         several = looked(one)
@@ -284,7 +291,7 @@ def draw(images: Path) -> None:
     from mull.plots import Panel, line_panels
 
     panels = []
-    for name, row in {name: row for _, name, row, _ in missing()}.items():
+    for name, row in {name: result(target.table)["rows"][name] for target, _, name, _ in missing()}.items():
         lines = {
             kind: [(one["step"], 100 * one[key]) for one in row["curve"] if key in one]
             for kind, key in (("validation", "valid_board"), ("training", "train_board"))

@@ -285,7 +285,7 @@ def test_test_boards_are_looked_at_in_the_way_that_validation_boards_choose(
         return {"instances": 6, "steps": {str(T): {"right": best - abs(T - 64) / 1024} for T in steps}}
 
     monkeypatch.setattr(rows, "evaluate", evaluate)
-    recipe = override(get_recipe("sudoku-4x4"), ["valid.count=6", "recurrences=32"])  # rounds: 32 and 64
+    recipe = override(get_recipe("sudoku-4x4"), ["valid.count=6", "recurrences=64"])  # so many in a round
     measured = [32, 64, 128, 256], [Data("sudoku-4x4_test", 6)]
     runtime: Any = SimpleNamespace(batch=8)
     plainly = rows.scored(runtime, recipe, *measured)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mull.data import sets
 from mull.errors import InvalidInput
-from mull.predict import Looks, looks_within, predict
+from mull.predict import Looker, Looks, looks_within, predict
 from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku
 from mull.runtime import Runtime, State
@@ -98,27 +98,73 @@ def test_what_looks_agree_on_is_given_first() -> None:
         assert (board[:, :8] == 1).all() and (board[:, 8:] == 0).all()
 
 
+class Errs(Runtime):
+    """Deduces as `Deduces` does, and is surer of one wrong value in an empty cell, unless noise tells it better."""
+
+    problem, card, batch, workers = Sudoku(2), None, 8, 2
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def start(self, inputs: NDArray[Any]) -> State:
+        self.seen += len(inputs)
+        return State((np.tile([-1.0, 1.0], (len(inputs), 8)), inputs.astype(np.int64)))
+
+    def step(self, state: State, count: int = 1) -> tuple[State, NDArray[Any]]:
+        moved, board = state.tensors
+        logits = 9 * np.stack([candidates(tokens) for tokens in board])
+        few = (board > 0).sum(axis=1) < 9  # early on, not when an answer is looked at again
+        for row in np.flatnonzero(few & ((moved[:, 0] == -1) | (moved[:, 0] < -1.3))):
+            logits[row, np.flatnonzero(board[row] == 0)[0]] = 20 * np.eye(4)[3]
+        return state, logits
+
+
+def test_the_try_that_supports_itself_best_counts() -> None:
+    errs = [Errs() for _ in range(3)]
+    tries = zip(errs, (1, 4, 24), strict=True)
+    found = [predict(one, BOARDS.inputs, [1], 7, Looks(rounds=16, tries=count))[0] for one, count in tries]
+    shares = [(answers == BOARDS.solution).all(axis=1).mean() for answers in found]
+    assert shares[0] < 0.5 < shares[1] < 0.95 < shares[2]
+    np.testing.assert_array_equal(found[1], predict(Errs(), BOARDS.inputs, [1], 7, Looks(rounds=16, tries=4))[0])
+    assert errs[2].seen < 0.6 * 24 / 4 * errs[1].seen  # what several tries agree on is left alone
+
+
+def test_answers_are_supported_if_their_values_follow_from_one_another() -> None:
+    looker = Looker(Deduces(), BOARDS.inputs, Looks(rounds=2, tries=2))
+    rows = np.arange(len(BOARDS))
+    right = looker.support(rows, BOARDS.solution, 1)
+    wrong = BOARDS.solution.copy()
+    for row, given in enumerate(BOARDS.given):
+        cell = np.flatnonzero(~given)[0]
+        wrong[row, cell] = (wrong[row, cell] + 1) % 4
+    assert (looker.support(rows, wrong, 1) < right - 1).all() and (right <= 0).all()
+    stated = Looker(Deduces(), BOARDS.solution + 1, Looks(rounds=2)).support(rows, BOARDS.solution, 1)
+    assert (stated == 0).all()  # there is nothing to take back
+
+
 def test_what_cannot_be() -> None:
     class Hinted(Deduces):
         problem = Nonogram(3)  # type: ignore[assignment]
 
-    with pytest.raises(InvalidInput, match="one round"):
-        predict(Hinted(), np.zeros((1, 9, 4), dtype=np.uint8), [1], looks=Looks(rounds=2))
-    for wrong in ({"sides": 0}, {"starts": 0}, {"rounds": 0}, {"distort": 0.5}):
+    for looks in (Looks(rounds=2), Looks(tries=2)):
+        with pytest.raises(InvalidInput, match="one round and one try"):
+            predict(Hinted(), np.zeros((1, 9, 4), dtype=np.uint8), [1], looks=looks)
+    for wrong in ({"sides": 0}, {"starts": 0}, {"rounds": 0}, {"tries": 0}, {"distort": 0.5}):
         with pytest.raises(InvalidInput):
             Looks(**wrong)  # type: ignore[arg-type]
 
 
 def test_looks_say_what_they_are() -> None:
-    looks = Looks(sides=4, distort=0.5, starts=2, rounds=3)
-    assert looks.count == 8
-    assert looks.told() == "from 4 sides, images distorted by 0.5, 2 starts, 3 rounds"
-    assert looks.about() == {"sides": 4, "starts": 2, "rounds": 3, "distort": 0.5}
+    looks = Looks(sides=4, distort=0.5, starts=2, rounds=3, tries=5)
+    assert looks.count == 8 and looks.calls == 5 * (24 + 4) and Looks(starts=2, rounds=3).calls == 6
+    assert looks.told() == "from 4 sides, images distorted by 0.5, 2 starts, 3 rounds, 5 tries"
+    assert looks.about() == {"sides": 4, "starts": 2, "rounds": 3, "tries": 5, "distort": 0.5}
     assert Looks().about() == {} and Looks().told() == ""
 
 
-def test_looks_are_rounds_first_and_then_starts() -> None:
+def test_looks_are_rounds_first_and_then_tries() -> None:
     assert looks_within(Sudoku(2), 5) == Looks(rounds=5)
-    assert looks_within(Sudoku(2), 40) == Looks(starts=2, rounds=16)
-    assert looks_within(Sudoku(2), 128) == Looks(starts=8, rounds=16)
+    assert looks_within(Sudoku(2), 39) == Looks(rounds=16)
+    assert looks_within(Sudoku(2), 40) == Looks(rounds=16, tries=2)
+    assert looks_within(Sudoku(2), 128) == Looks(rounds=16, tries=6)
     assert looks_within(Nonogram(3), 20) == Looks(starts=20)

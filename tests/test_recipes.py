@@ -11,8 +11,8 @@ from mull.errors import InvalidInput
 from mull.models.recurrent_transformer import RecurrentTransformer
 from mull.recipes import RECIPES, from_dict, get_recipe, override, to_dict
 
-LATE = ("sudoku-16x16-simple.paper", "sudoku-16x16-medium.paper")
-"""In the paper's setting, but with slots that carry their states on: see docs/log.md."""
+LATE = tuple(f"sudoku-16x16-{level}.paper" for level in ("simple", "medium", "simple-rounds", "medium-rounds"))
+"""In the paper's setting, but with slots that carry their states, or givens, on: see docs/log.md."""
 
 
 @pytest.mark.parametrize("name", RECIPES)

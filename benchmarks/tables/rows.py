@@ -157,11 +157,6 @@ def steps_of(row: Row, recipe: Recipe, quick: bool) -> list[int]:
     return [2, 4] if quick else list(row.steps)
 
 
-def in_a_round(recipe: Recipe) -> list[int]:
-    """Recurrences to measure at, where there are several rounds: each starts again, as each window of training did."""
-    return [recipe.training.recurrences, 2 * recipe.training.recurrences]
-
-
 def looks_of(row: Row, recipe: Recipe) -> list[Looks]:
     """How boards are looked at besides once and plainly; images half as much distorted as they were in training."""
     symmetric = recipe.training.augment != "none" and row.sides > 1
@@ -194,7 +189,7 @@ def scored_by_looks(
     runtime: TorchRuntime, recipe: Recipe, steps: list[int], tests: Sequence[Data], ways: list[Looks]
 ) -> dict[str, Any]:
     """Accuracy by the way to look that does best on validation data; test data is seen in that way alone."""
-    few = in_a_round(recipe)
+    few = [recipe.training.recurrences]  # each round starts again, as each window of training did
     found = [validated(runtime, recipe, few if looks.rounds > 1 else steps, looks) for looks in ways]
     best = max(range(len(ways)), key=lambda way: found[way]["valid"]["right"][found[way]["T"]])
     others = {"others": [one for way, one in enumerate(found) if way != best]} if len(ways) > 1 else {}

@@ -239,6 +239,9 @@ def evaluate(
     rounds: Annotated[
         int, typer.Option(min=1, metavar="N", help="N times over: what the model is surest of is given the next time.")
     ] = 1,
+    tries: Annotated[
+        int, typer.Option(min=1, metavar="N", help="All of it N times, with noise; what supports itself best counts.")
+    ] = 1,
     device: Annotated[str | None, typer.Option(metavar="D", help="Use torch, on this device.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
     problem: Own = None,
@@ -248,7 +251,7 @@ def evaluate(
     from mull.scoring import evaluate_model
 
     _own(problem)
-    evaluate_model(model, data, steps, device, json_file, Looks(sides, distort, starts, rounds))
+    evaluate_model(model, data, steps, device, json_file, Looks(sides, distort, starts, rounds, tries))
 
 
 @app.command("data")

@@ -3,7 +3,11 @@
 Looks differ by the side that an instance is seen from (`mull.views`), or by noise on the state that they start from;
 the answer that the model is surest of counts. In R rounds, the values that it is surest of, all looks taken together,
 are given the next time, and it starts again: in the first round one R-th of those that are not given, and so on until
-all are. So a long chain of deductions becomes short ones. No rule of the problem is looked at in any of this.
+all are. So a long chain of deductions becomes short ones.
+
+All of that can be tried several times, with other noise each time; then the answer counts that supports itself best: a
+part of it is taken back, and the model asked for it, given the rest. In a wrong answer some values contradict others.
+No rule of the problem is looked at in any of this.
 
 Shapes: B batch, V variable, D value.
 """
@@ -26,6 +30,9 @@ from mull.runtime import FloatArray, Runtime
 from mull.search import NOISE, softmax
 from mull.views import View, certainty, views
 
+PARTS = 4
+"""Parts of an answer that are taken back, one at a time, to see whether the model finds them again."""
+
 
 @dataclass(frozen=True)
 class Looks:
@@ -39,10 +46,12 @@ class Looks:
     """From each side so often: the first time as it is, then from states with noise."""
     rounds: int = 1
     """So many times over; what the model is surest of is given the next time."""
+    tries: int = 1
+    """All of it at most so often, with noise but once; the answer counts that supports itself best."""
 
     def __post_init__(self) -> None:
-        if min(self.sides, self.starts, self.rounds) < 1:
-            raise InvalidInput(f"there is at least 1 side, start and round, not {self}")
+        if min(self.sides, self.starts, self.rounds, self.tries) < 1:
+            raise InvalidInput(f"there is at least 1 side, start, round and try, not {self}")
         if self.distort and self.sides == 1:
             raise InvalidInput("--distort changes what other sides show: add --sides")
 
@@ -51,9 +60,19 @@ class Looks:
         """Looks in one round."""
         return self.sides * self.starts
 
+    @property
+    def at_once(self) -> bool:
+        """Whether one pass is enough, which may be looked at after several numbers of recurrences."""
+        return self.rounds == self.tries == 1
+
+    @property
+    def calls(self) -> int:
+        """Calls of the model in all, at most."""
+        return self.count * self.rounds if self.tries == 1 else self.tries * (self.count * self.rounds + PARTS)
+
     def about(self) -> dict[str, float]:
         """What differs from a single plain look, by name: for result files."""
-        found = {"sides": self.sides, "starts": self.starts, "rounds": self.rounds}
+        found = {"sides": self.sides, "starts": self.starts, "rounds": self.rounds, "tries": self.tries}
         distort = {"distort": self.distort} if self.sides > 1 else {}
         return {name: number for name, number in found.items() if number > 1} | distort
 
@@ -63,18 +82,27 @@ class Looks:
         parts += [f"images distorted by {self.distort:g}"] if self.distort else []
         parts += [f"{self.starts} starts"] if self.starts > 1 else []
         parts += [f"{self.rounds} rounds"] if self.rounds > 1 else []
+        parts += [f"{self.tries} tries"] if self.tries > 1 else []
         return ", ".join(parts)
 
 
 ONE = Looks()
+AGREED = 3
+"""Tries with the same answer after which no other is looked for, if it is supported by more than `LIKELY`."""
+LIKELY = float(np.log(0.5))
+"""Support of an answer that the model holds for likelier than not, all of its values together."""
+LEAST = 1e-9
+"""Smallest share whose logarithm is taken."""
 ROUNDS = 16
 """Rounds, where there may be so many looks: they bring more than starts do (docs/own_problem.md)."""
 
 
 def looks_within(problem: Problem, calls: int) -> Looks:
-    """As many looks as so many calls of the model allow: rounds first, where there can be several, then starts."""
-    rounds = min(ROUNDS, calls) if can_give(problem) else 1
-    return Looks(starts=calls // rounds, rounds=rounds)
+    """As many looks as so many calls of the model allow: rounds first, where there can be several, then tries."""
+    if not can_give(problem):
+        return Looks(starts=calls)
+    rounds = min(ROUNDS, calls)
+    return Looks(rounds=rounds, tries=max(1, calls // (rounds + PARTS)))
 
 
 @dataclass
@@ -100,15 +128,15 @@ class Seen:
 def predict(
     runtime: Runtime, inputs: NDArray[Any], steps: Sequence[int], batch_size: int = 256, looks: Looks = ONE
 ) -> IntArray:
-    """The answers (len(steps), B, V) after each number of recurrences: of one round all from the same pass."""
+    """The answers (len(steps), B, V) after each number of recurrences: all from the same pass, where one is enough."""
     many = runtime.many()
-    if many is not None and len(inputs) * max(steps) * looks.count * looks.rounds >= many:
+    if many is not None and len(inputs) * max(steps) * looks.calls >= many:
         runtime = runtime.for_many()
     looker = Looker(runtime, inputs, looks)
 
     def run(begin: int) -> IntArray:
         rows = np.arange(begin, min(begin + batch_size, len(inputs)))
-        if looks.rounds > 1:
+        if not looks.at_once:
             return np.stack([looker.answers(rows, step) for step in steps])
         seen = looker.look(inputs[rows], rows, steps)
         return np.stack([seen[step].answers_BV for step in steps])
@@ -133,14 +161,53 @@ class Looker:
         self.sides: list[View | None] = [None, *others]
         self.recurrences = 0
         """Of all looks so far, in as many threads as there were."""
-        if looks.rounds > 1 and not can_give(self.problem):
-            raise InvalidInput(f"{self.problem.name} is done in one round: its inputs cannot state values")
+        if not looks.at_once and not can_give(self.problem):
+            raise InvalidInput(f"{self.problem.name} is done in one round and one try: its inputs cannot state values")
 
     def answers(self, rows: IntArray, steps: int) -> IntArray:
         """The answers (B, V) to some instances after so many recurrences, in each round."""
+        answers_BV = self._answers(rows, steps)
+        if self.looks.tries == 1:
+            return answers_BV
+        support_B = self.support(rows, answers_BV, steps)
+        times_B = np.ones(len(rows), dtype=np.int64)
+        for attempt in range(1, self.looks.tries):
+            left = np.flatnonzero((times_B < AGREED) | (support_B <= LIKELY))
+            if not len(left):
+                break
+            other_BV = self._answers(rows[left], steps, attempt)
+            other_B = self.support(rows[left], other_BV, steps)
+            same_B = (other_BV == answers_BV[left]).all(axis=1)
+            better = left[(other_B > support_B[left]) & ~same_B]
+            times_B[left[same_B]] += 1
+            times_B[better] = 1
+            places = np.searchsorted(left, better)
+            answers_BV[better], support_B[better] = other_BV[places], other_B[places]
+        return answers_BV
+
+    def support(self, rows: IntArray, answers_BV: IntArray, steps: int) -> FloatArray:
+        """How well the model finds the values of answers (B, V) again (B,), from 0 for all of them downwards.
+
+        One part after the other is taken back; the rest is given. The sum of the logarithms of the values' shares.
+        """
+        inputs, found_B = self.inputs[rows], np.zeros(len(rows))
+        stated_BV = self._stated(inputs) != UNKNOWN
+        part_V = stream(0, "support").permutation(answers_BV.shape[1]) % PARTS
+        for part in range(PARTS):
+            hidden_BV = ~stated_BV & (part_V == part)
+            given = self.problem.give(inputs, np.where(hidden_BV, UNKNOWN, answers_BV))
+            assert given is not None
+            _, logits_BVD = self.runtime.step(self.runtime.start(given), steps)
+            self.recurrences += steps
+            share_BV = np.take_along_axis(softmax(logits_BVD), answers_BV[..., None], axis=2)[..., 0]
+            found_B += np.where(hidden_BV, np.log(np.maximum(share_BV, LEAST)), 0.0).sum(axis=1)
+        return found_B
+
+    def _answers(self, rows: IntArray, steps: int, attempt: int = 0) -> IntArray:
+        """The answers (B, V) of one try; all but the first start with noise."""
         inputs, rounds = self.inputs[rows], self.looks.rounds
         if rounds == 1:
-            return self.look(inputs, rows, [steps])[steps].answers_BV
+            return self.look(inputs, rows, [steps], attempt=attempt)[steps].answers_BV
         decided_BV = self._stated(inputs)
         for number in range(rounds):
             left = np.flatnonzero((decided_BV == UNKNOWN).any(axis=1))
@@ -148,7 +215,7 @@ class Looker:
                 break
             given = self.problem.give(inputs[left], decided_BV[left])
             assert given is not None
-            shares_BVD = self.look(given, rows[left], [steps], number)[steps].shares_BVD
+            shares_BVD = self.look(given, rows[left], [steps], number, attempt)[steps].shares_BVD
             assert shares_BVD is not None
             decided_BV[left] = _surest(shares_BVD, decided_BV[left], rounds - number)
         return decided_BV
@@ -158,12 +225,14 @@ class Looker:
         none = np.zeros(inputs.shape[1], dtype=bool)
         return np.stack([self.problem.given_values(Instance(one, none)) for one in inputs])
 
-    def look(self, inputs: NDArray[Any], rows: IntArray, steps: Sequence[int], number: int = 0) -> dict[int, Seen]:
-        """What all looks at some instances come to, after each number of recurrences; `number` is the round's."""
+    def look(
+        self, inputs: NDArray[Any], rows: IntArray, steps: Sequence[int], number: int = 0, attempt: int = 0
+    ) -> dict[int, Seen]:
+        """What all looks at some instances come to, after each number of recurrences, in a round of a try."""
         found: dict[int, Seen] = {}
         for side in self.sides:
             shown = inputs if side is None else side.show(inputs, rows)
-            for start in range(self.looks.starts):
+            for start in range(attempt * self.looks.starts, (attempt + 1) * self.looks.starts):
                 rng = stream(0, "start", start, number, int(rows[0])) if start else None
                 for step, seen in self._recur(shown, rows, steps, side, rng).items():
                     found[step] = found[step].merge(seen) if step in found else seen

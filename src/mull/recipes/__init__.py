@@ -27,6 +27,8 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "sudoku-extreme.best": sudoku.sudoku_extreme_best,
     "sudoku-16x16-simple.paper": sudoku_16.sudoku_16_simple_paper,
     "sudoku-16x16-medium.paper": sudoku_16.sudoku_16_medium_paper,
+    "sudoku-16x16-simple-rounds.paper": sudoku_16.sudoku_16_simple_rounds_paper,
+    "sudoku-16x16-medium-rounds.paper": sudoku_16.sudoku_16_medium_rounds_paper,
     "sudoku-16x16-regular-simple.paper": sudoku_16.sudoku_16_regular_simple_paper,
     "sudoku-16x16-regular-medium.paper": sudoku_16.sudoku_16_regular_medium_paper,
     "sudoku-16x16-singles.best": sudoku_16.sudoku_16_singles_best,
