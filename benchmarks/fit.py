@@ -42,7 +42,7 @@ WAYS = {
     "givens": GIVENS,
     "AdamW": ["optimiser=adamw", "learning_rate=0.003", "weight_decay=0.1", "decay_embeddings=0", "dropout=0.05"],
 }
-LOOKS = (Looks(starts=8), Looks(rounds=16), Looks(starts=8, rounds=16))
+LOOKS = (Looks(starts=8), Looks(rounds=16), Looks(starts=8, rounds=16), Looks(rounds=16, tries=6))
 """How boards are also looked at, besides once."""
 QUICK = ["updates=2", "batch=4", "width=16", "recurrences=2", "validate_every=1", "validate_steps=2"]
 

@@ -69,6 +69,8 @@ STEPS = [
     Step("table3", ("sudoku-16x16-singles.best",), "both sets without a guess, in the best setting"),
     Step("table3", ("sudoku-16x16-medium-rounds.paper", "sudoku-16x16-simple-rounds.paper"),
          "16x16 boards of random grids without symmetries, learned and solved in rounds"),
+    Step("table3", ("sudoku-16x16-medium-rounds.paper", "sudoku-16x16-simple-rounds.paper"),
+         "the same with weight decay on embeddings", "decayed decay_embeddings=1"),
     Step("table3", ("sudoku-16x16-medium.paper",), "16x16 in the paper's setting"),
     Step("table3", ("sudoku-16x16-simple.paper",), "the same with more givens"),
     Step("table3", ("sudoku-16x16.best",), "what taught the hardest 9x9 puzzles, on 16x16 boards",
