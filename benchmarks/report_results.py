@@ -26,8 +26,8 @@ def row_of(target: Target, names: tuple[str, ...]) -> tuple[str, Found] | None:
 
 def surest(row: Found) -> Found:
     """The row's scores as they count: of several looks where they do better on validation boards."""
-    several = looked(row) or row
-    return several if valid_share(several) > valid_share(row) else row
+    several = looked(row)
+    return several if several and valid_share(several) > valid_share(row) else row
 
 
 def looked(row: Found) -> Found | None:
@@ -69,7 +69,7 @@ def cells(target: Target, name: str, must: float | None) -> list[str]:
     one = row_of(target, (name,))
     if one is None:
         return [f"`{name}`", asked, "", "", "", NOT_YET.rstrip(".").lower(), "", "", ""]
-    _, row = one
+    row = one[1]
     training = row["recipe"]["training"]
     if target.test not in row.get("tests", {}):
         told = f"in training: {row['step']:,} of {training['updates']:,} updates, {100 * row['best']:.1f} % valid"
@@ -192,13 +192,8 @@ def changes(row: Found, tried: Found) -> list[str]:
 
 
 def validated(tried: Found) -> float:
-    """Validation boards that a variant has right from one side: at the best T, or as far as it was trained."""
+    """Validation boards that a variant has right in one way to look: at the best T, or as far as it was trained."""
     return valid_share(tried) if "T" in tried else float(tried["best"])
-
-
-def counting(tried: Found) -> float:
-    """The same as it counts: by several looks where they do better."""
-    return max(validated(tried), valid_share(looked(tried) or tried) if "T" in tried else 0.0)
 
 
 def missed() -> str:
@@ -225,7 +220,7 @@ def missed() -> str:
 def tried_lines(row: Found, tries: dict[str, Found]) -> list[list[str]]:
     """One line for each variant of a row, the best first; the row's own training is left out."""
     lines = []
-    for key, one in sorted(tries.items(), key=lambda item: -counting(item[1])):
+    for key, one in sorted(tries.items(), key=lambda item: -validated(surest(item[1]))):
         if not (differs := changes(row, one)):
             continue
         several = looked(one)

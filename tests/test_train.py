@@ -336,9 +336,8 @@ def test_slots_that_take_turns_come_back_as_they_were(givens: bool) -> None:
             assert (resume is None) == givens
             if resume is not None:
                 state, fresh = resume
-                assert (
-                    torch.equal(state[:half], ends[turn - 3][:half]) and not fresh[:half].any() and fresh[half:].all()
-                )
+                assert torch.equal(state[:half], ends[turn - 3][:half])
+                assert not fresh[:half].any() and fresh[half:].all()
         state = torch.full((*batch.solution.shape, recipe.model.width), float(turn))
         logits = 20 * torch.eye(4)[batch.solution]
         slots.keep(Trace(logits[None, None], state), torch.zeros(2 * half, dtype=torch.bool))

@@ -30,7 +30,7 @@ class Target:
 IN_ROUNDS = (
     "weight decay on embeddings (`decay_embeddings=1`), a lower learning rate, and tries of which the answer that "
     "supports itself best counts (`mull eval --rounds 80 --tries 24`): planned, not measured here; on 9x9 boards "
-    "learned without symmetries decay and 24 tries bring 85.7 % to 99.3"
+    "learned without symmetries they do much (docs/log.md)"
 )
 """For 16x16 boards in the paper's setting."""
 TARGETS = (

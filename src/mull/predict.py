@@ -9,7 +9,7 @@ All of that can be tried several times, with other noise each time; then the ans
 part of it is taken back, and the model asked for it, given the rest. In a wrong answer some values contradict others.
 No rule of the problem is looked at in any of this.
 
-Shapes: B batch, V variable, D value.
+Shapes: N instances in all, B batch, V variable, D value.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,12 @@ class Looker:
         if not looks.at_once and not can_give(self.problem):
             raise InvalidInput(f"{self.problem.name} is done in one round and one try: its inputs cannot state values")
 
+    @cached_property
+    def stated(self) -> IntArray:
+        """The values (N, V) that the inputs of all instances state, UNKNOWN elsewhere."""
+        none = np.zeros(self.inputs.shape[1], dtype=bool)
+        return np.stack([self.problem.given_values(Instance(one, none)) for one in self.inputs])
+
     def answers(self, rows: IntArray, steps: int) -> IntArray:
         """The answers (B, V) to some instances after so many recurrences, in each round."""
         answers_BV = self._answers(rows, steps)
@@ -178,11 +185,10 @@ class Looker:
             other_BV = self._answers(rows[left], steps, attempt)
             other_B = self.support(rows[left], other_BV, steps)
             same_B = (other_BV == answers_BV[left]).all(axis=1)
-            better = left[(other_B > support_B[left]) & ~same_B]
+            better_B = (other_B > support_B[left]) & ~same_B
             times_B[left[same_B]] += 1
-            times_B[better] = 1
-            places = np.searchsorted(left, better)
-            answers_BV[better], support_B[better] = other_BV[places], other_B[places]
+            better = left[better_B]
+            answers_BV[better], support_B[better], times_B[better] = other_BV[better_B], other_B[better_B], 1
         return answers_BV
 
     def support(self, rows: IntArray, answers_BV: IntArray, steps: int) -> FloatArray:
@@ -191,7 +197,7 @@ class Looker:
         One part after the other is taken back; the rest is given. The sum of the logarithms of the values' shares.
         """
         inputs, found_B = self.inputs[rows], np.zeros(len(rows))
-        stated_BV = self._stated(inputs) != UNKNOWN
+        stated_BV = self.stated[rows] != UNKNOWN
         part_V = stream(0, "support").permutation(answers_BV.shape[1]) % PARTS
         for part in range(PARTS):
             hidden_BV = ~stated_BV & (part_V == part)
@@ -208,7 +214,7 @@ class Looker:
         inputs, rounds = self.inputs[rows], self.looks.rounds
         if rounds == 1:
             return self.look(inputs, rows, [steps], attempt=attempt)[steps].answers_BV
-        decided_BV = self._stated(inputs)
+        decided_BV = self.stated[rows]
         for number in range(rounds):
             left = np.flatnonzero((decided_BV == UNKNOWN).any(axis=1))
             if not len(left):
@@ -219,11 +225,6 @@ class Looker:
             assert shares_BVD is not None
             decided_BV[left] = _surest(shares_BVD, decided_BV[left], rounds - number)
         return decided_BV
-
-    def _stated(self, inputs: NDArray[Any]) -> IntArray:
-        """The values (B, V) that inputs state, UNKNOWN elsewhere."""
-        none = np.zeros(inputs.shape[1], dtype=bool)
-        return np.stack([self.problem.given_values(Instance(one, none)) for one in inputs])
 
     def look(
         self, inputs: NDArray[Any], rows: IntArray, steps: Sequence[int], number: int = 0, attempt: int = 0

@@ -51,12 +51,12 @@ class Slots:
         """The batch to train on, and the states to resume from, if any; a slot takes a new puzzle by its chance."""
         rows_B = self._rows()
         fresh = chance_B < self.reset_B[rows_B]
-        drawn_by_name = new.arrays()
+        drawn_by_name, taken = new.arrays(), {}
         for name, kept in self.batch.arrays().items():
-            drawn = drawn_by_name[name]
-            taken = torch.where(fresh.view(-1, *[1] * (kept.dim() - 1)), drawn, kept[rows_B])
-            kept.index_copy_(0, rows_B, taken)
-        return self.batch[rows_B], (self.state_BVH[rows_B], fresh) if self.tokens_D is None else None
+            mask = fresh.view(-1, *[1] * (kept.dim() - 1))
+            taken[name] = torch.where(mask, drawn_by_name[name], kept[rows_B])
+            kept.index_copy_(0, rows_B, taken[name])
+        return Batch(**taken), (self.state_BVH[rows_B], fresh) if self.tokens_D is None else None
 
     def keep(self, trace: Trace, solved_B: Tensor) -> None:
         """Remember where each slot stopped, and how likely it is to be reset."""

@@ -289,6 +289,7 @@ class Trainer:
         if self.slots is not None:
             found |= {f"slots.{name}": tensor for name, tensor in self.slots.batch.arrays().items()}
             found |= {"slots.state": self.slots.state_BVH, "slots.reset": self.slots.reset_B}
+            # always 0 with a single set, and not in checkpoints from before there were several
             found |= {"slots.turn": self.slots.turn} if self.recipe.training.carry_turns > 1 else {}
         found |= {"sums": self.sums, "random.default": torch.get_rng_state()}
         if self.draws is not None:
