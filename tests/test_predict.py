@@ -129,6 +129,25 @@ def test_the_try_that_supports_itself_best_counts() -> None:
     assert errs[2].seen < 0.6 * 24 / 4 * errs[1].seen  # what several tries agree on is left alone
 
 
+def test_every_other_try_has_half_more_recurrences() -> None:
+    class Counts(Errs):
+        def __init__(self) -> None:
+            super().__init__()
+            self.counts: list[int] = []
+
+        def step(self, state: State, count: int = 1) -> tuple[State, NDArray[Any]]:
+            self.counts.append(count)
+            return super().step(state, count)
+
+    counts = Counts()
+    predict(counts, BOARDS.inputs[:1], [4], looks=Looks(rounds=2, tries=4))
+    parts = np.split(np.array(counts.counts), range(6, len(counts.counts), 6))  # two rounds and four parts looked at
+    assert [part.tolist() for part in parts][:2] == [[4] * 6, [6, 6, 4, 4, 4, 4]] and parts[2].tolist() == [4] * 6
+    one = Counts()
+    predict(one, BOARDS.inputs[:1], [1], looks=Looks(rounds=2, tries=4))
+    assert set(one.counts) == {1}  # half of one is none
+
+
 def test_answers_are_supported_if_their_values_follow_from_one_another() -> None:
     looker = Looker(Deduces(), BOARDS.inputs, Looks(rounds=2, tries=2))
     rows = np.arange(len(BOARDS))

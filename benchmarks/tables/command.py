@@ -59,7 +59,7 @@ def run(row: Row, options: Options, minutes: float | None) -> None:
     with Turn(options.runs / "turn.lock") as turn:
         finished = trained(limited, folder, options.device, options.resume, turn)
     if finished:
-        found = measure(row, recipe, folder, options.device, options.quick, test=not options.variant)
+        found = measure(row, recipe, folder, options.device, options.quick, not options.variant, options.resume)
     else:
         found = progress(recipe, folder)
     shared = {"beside": options.beside} if options.beside > 1 else {}

@@ -27,12 +27,16 @@ class Target:
     """What to try next if it misses."""
 
 
-IN_ROUNDS = (
-    "weight decay on embeddings (`decay_embeddings=1`), a lower learning rate, and tries of which the answer that "
-    "supports itself best counts (`mull eval --rounds 80 --tries 24`): planned, not measured here; on 9x9 boards "
-    "learned without symmetries they do much (docs/log.md)"
+SIMPLE = (
+    "more tries, every other one with more recurrences, which the row did not have yet (`mull eval --rounds 80 --tries "
+    "24`): each still solves some of the boards that are left (docs/log.md)"
 )
-"""For 16x16 boards in the paper's setting."""
+"""For simple 16x16 boards in the paper's setting."""
+MEDIUM = (
+    "the recipe of `sudoku-16x16-simple-rounds.paper`, with its decay on embeddings, and tries: `as-simple` in "
+    "`benchmarks/plan.py` (docs/log.md)"
+)
+"""For medium ones."""
 TARGETS = (
     Target("SATNet boards, 9k", "table1", "satnet_test", 100, ("sudoku-satnet.paper",), 100,
            ("sudoku-satnet.best",), 100,
@@ -68,10 +72,10 @@ TARGETS = (
            idea="labelled boards alone at first (a later `constraint_start`), weight decay 0.3"),
     Target("16x16 simple", "table3", "sudoku-16x16-simple_test", 99.9,
            ("sudoku-16x16-simple.paper", "sudoku-16x16-simple-rounds.paper"), 99.9,
-           ("sudoku-16x16-singles.best",), 100, idea=IN_ROUNDS),
+           ("sudoku-16x16-singles.best",), 100, idea=SIMPLE),
     Target("16x16 medium", "table3", "sudoku-16x16-medium_test", 99.9,
            ("sudoku-16x16-medium.paper", "sudoku-16x16-medium-rounds.paper"), 99.9,
-           ("sudoku-16x16-singles.best",), 100, idea=IN_ROUNDS),
+           ("sudoku-16x16-singles.best",), 100, idea=MEDIUM),
     Target("16x16 simple, regular grids", "table3", "sudoku-16x16-regular-simple_test", 99.9,
            ("sudoku-16x16-regular-simple.paper",), 99.9, ("sudoku-16x16-singles.best",), 100,
            idea="more updates"),

@@ -5,9 +5,9 @@ the answer that the model is surest of counts. In R rounds, the values that it i
 are given the next time, and it starts again: in the first round one R-th of those that are not given, and so on until
 all are. So a long chain of deductions becomes short ones.
 
-All of that can be tried several times, with other noise each time; then the answer counts that supports itself best: a
-part of it is taken back, and the model asked for it, given the rest. In a wrong answer some values contradict others.
-No rule of the problem is looked at in any of this.
+All of that can be tried several times, with other noise each time and half more recurrences every other time; then
+the answer counts that supports itself best: a part of it is taken back, and the model asked for it, given the rest. In
+a wrong answer some values contradict others. No rule of the problem is looked at in any of this.
 
 Shapes: N instances in all, B batch, V variable, D value.
 """
@@ -48,7 +48,8 @@ class Looks:
     rounds: int = 1
     """So many times over; what the model is surest of is given the next time."""
     tries: int = 1
-    """All of it at most so often, with noise but once; the answer counts that supports itself best."""
+    """All of it at most so often, with noise but once, and every other time with half more recurrences; the answer
+    counts that supports itself best."""
 
     def __post_init__(self) -> None:
         if min(self.sides, self.starts, self.rounds, self.tries) < 1:
@@ -172,7 +173,10 @@ class Looker:
         return np.stack([self.problem.given_values(Instance(one, none)) for one in self.inputs])
 
     def answers(self, rows: IntArray, steps: int) -> IntArray:
-        """The answers (B, V) to some instances after so many recurrences, in each round."""
+        """The answers (B, V) to some instances after so many recurrences, in each round; half more in every other try.
+
+        What a model gets wrong after so many it may get right after more, and the other way round.
+        """
         answers_BV = self._answers(rows, steps)
         if self.looks.tries == 1:
             return answers_BV
@@ -182,7 +186,7 @@ class Looker:
             left = np.flatnonzero((times_B < AGREED) | (support_B <= LIKELY))
             if not len(left):
                 break
-            other_BV = self._answers(rows[left], steps, attempt)
+            other_BV = self._answers(rows[left], steps + attempt % 2 * (steps // 2), attempt)
             other_B = self.support(rows[left], other_BV, steps)
             same_B = (other_BV == answers_BV[left]).all(axis=1)
             better_B = (other_B > support_B[left]) & ~same_B

@@ -80,7 +80,8 @@ class Training:
     """On matrices: not on biases and layer norms, and on embeddings and positions only as `decay_embeddings` says."""
     decay_embeddings: float = 0.0
     """Weight decay of embeddings of tokens and positions, as a share of the matrices': with few 9x9 boards fewer are
-    learned by heart with 1; 16x16 boards were not learned at all with it (see docs/log.md)."""
+    learned by heart with 1, and 16x16 ones that are learned in rounds; those learned whole were not learned at all with
+    it (see docs/log.md)."""
     clip: float = 1.0
     """Largest norm of the gradient."""
     ema: float = 0.995
