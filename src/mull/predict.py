@@ -96,15 +96,15 @@ LIKELY = float(np.log(0.5))
 LEAST = 1e-9
 """Smallest share whose logarithm is taken."""
 ROUNDS = 16
-"""Rounds, where there may be so many looks: they bring more than starts do (docs/own_problem.md)."""
+"""Fewest rounds of a try: rounds bring more than starts do (docs/own_problem.md)."""
 
 
 def looks_within(problem: Problem, calls: int) -> Looks:
-    """As many looks as so many calls of the model allow: rounds first, where there can be several, then tries."""
+    """All looks that so many calls of the model allow: rounds first, where there can be several, then tries."""
     if not can_give(problem):
         return Looks(starts=calls)
-    rounds = min(ROUNDS, calls)
-    return Looks(rounds=rounds, tries=max(1, calls // (rounds + PARTS)))
+    tries = max(1, calls // (ROUNDS + PARTS))
+    return Looks(rounds=calls // tries - (PARTS if tries > 1 else 0), tries=tries)
 
 
 @dataclass
@@ -275,8 +275,9 @@ class Looker:
 
 def _surest(shares_BVD: FloatArray, decided_BV: IntArray, parts: int) -> IntArray:
     """The decided values, and of the others the surest: one part of so many."""
-    open_BV = decided_BV == UNKNOWN
-    share_BV = np.where(open_BV, shares_BVD.max(axis=-1), -1.0)
+    open_BV, value_BV = decided_BV == UNKNOWN, decided_BV.copy()
+    share_BV, shares_ND = np.full(open_BV.shape, -1.0), shares_BVD[open_BV]
+    share_BV[open_BV], value_BV[open_BV] = shares_ND.max(axis=-1), shares_ND.argmax(axis=-1)
     rank_BV = np.argsort(-share_BV, axis=1, kind="stable").argsort(axis=1)
     more_BV = open_BV & (rank_BV < np.ceil(open_BV.sum(axis=1, keepdims=True) / parts))
-    return np.where(more_BV, shares_BVD.argmax(axis=-1), decided_BV)
+    return np.where(more_BV, value_BV, decided_BV)

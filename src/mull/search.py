@@ -164,6 +164,7 @@ def _met(instance: Instance, seen: set[bytes]) -> bool:
 
 def softmax(logits: FloatArray) -> FloatArray:
     """How likely each value is."""
-    power = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    quotient: FloatArray = power / power.sum(axis=-1, keepdims=True)
-    return quotient
+    power: FloatArray = logits - logits.max(axis=-1, keepdims=True)
+    np.exp(power, out=power)
+    power /= power.sum(axis=-1, keepdims=True)
+    return power
