@@ -59,7 +59,8 @@ def run(row: Row, options: Options, minutes: float | None) -> None:
     with Turn(options.runs / "turn.lock") as turn:
         finished = trained(limited, folder, options.device, options.resume, turn)
     if finished:
-        found = measure(row, recipe, folder, options.device, options.quick, not options.variant, options.resume)
+        test, resume = not options.variant, options.resume
+        found = measure(row, recipe, folder, options.device, options.quick, test=test, resume=resume)
     else:
         found = progress(recipe, folder)
     shared = {"beside": options.beside} if options.beside > 1 else {}

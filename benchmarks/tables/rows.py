@@ -187,8 +187,8 @@ class Sight:
 def sight(runtime: TorchRuntime, recipe: Recipe, out: Path, device: torch.device, resume: bool) -> Sight:
     """What is kept counts when resuming, for the same weights, code and machine."""
     made = provenance(str(device)) | {"command": ""}
-    same_ = hashlib.sha256((out / "best.safetensors").read_bytes() + json.dumps(made).encode()).hexdigest()
-    kept = out / f"looks.{same_[:12]}.json"
+    origin = hashlib.sha256((out / "best.safetensors").read_bytes() + json.dumps(made).encode()).hexdigest()
+    kept = out / f"looks.{origin[:12]}.json"
     if not resume:
         kept.unlink(missing_ok=True)
     return Sight(runtime, recipe.seed, kept)
