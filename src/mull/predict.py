@@ -27,8 +27,8 @@ from mull.constraints import UNKNOWN, IntArray
 from mull.data.streams import stream
 from mull.errors import InvalidInput
 from mull.problem import Instance, Problem
-from mull.runtime import FloatArray, Runtime
-from mull.search import NOISE, softmax
+from mull.runtime import FloatArray, Runtime, State, softmax
+from mull.search import NOISE
 from mull.views import View, certainty, views
 
 PARTS = 4
@@ -207,9 +207,8 @@ class Looker:
             hidden_BV = ~stated_BV & (part_V == part)
             given = self.problem.give(inputs, np.where(hidden_BV, UNKNOWN, answers_BV))
             assert given is not None
-            _, logits_BVD = self.runtime.step(self.runtime.start(given), steps)
+            share_BV = self.runtime.likelihood(self.runtime.start(given), answers_BV, steps)
             self.recurrences += steps
-            share_BV = np.take_along_axis(softmax(logits_BVD), answers_BV[..., None], axis=2)[..., 0]
             found_B += np.where(hidden_BV, np.log(np.maximum(share_BV, LEAST)), 0.0).sum(axis=1)
         return found_B
 
@@ -225,10 +224,27 @@ class Looker:
                 break
             given = self.problem.give(inputs[left], decided_BV[left])
             assert given is not None
-            shares_BVD = self.look(given, rows[left], [steps], number, attempt)[steps].shares_BVD
-            assert shares_BVD is not None
-            decided_BV[left] = _surest(shares_BVD, decided_BV[left], rounds - number)
+            value_BV, share_BV = self._likeliest(given, rows[left], steps, number, attempt)
+            decided_BV[left] = _surest(value_BV, share_BV, decided_BV[left], rounds - number)
         return decided_BV
+
+    def _likeliest(
+        self, inputs: NDArray[Any], rows: IntArray, steps: int, number: int, attempt: int
+    ) -> tuple[IntArray, FloatArray]:
+        """The likeliest value (B, V) of each variable and how likely it is, all looks of a round taken together."""
+        if self.looks.count == 1:  # nothing is to be added up: only this has to leave the device
+            self.recurrences += steps
+            return self.runtime.likeliest(self._begin(inputs, rows, number, attempt), steps)
+        shares_BVD = self.look(inputs, rows, [steps], number, attempt)[steps].shares_BVD
+        assert shares_BVD is not None
+        return shares_BVD.argmax(axis=-1), shares_BVD.max(axis=-1)
+
+    def _begin(self, inputs: NDArray[Any], rows: IntArray, number: int, start: int) -> State:
+        """The state that a round begins with: with noise of its own, but for the first start."""
+        state = self.runtime.start(inputs)
+        if not start:
+            return state
+        return self.runtime.disturb(state, NOISE, stream(0, "start", start, number, int(rows[0])))
 
     def look(
         self, inputs: NDArray[Any], rows: IntArray, steps: Sequence[int], number: int = 0, attempt: int = 0
@@ -238,23 +254,14 @@ class Looker:
         for side in self.sides:
             shown = inputs if side is None else side.show(inputs, rows)
             for start in range(attempt * self.looks.starts, (attempt + 1) * self.looks.starts):
-                rng = stream(0, "start", start, number, int(rows[0])) if start else None
-                for step, seen in self._recur(shown, rows, steps, side, rng).items():
+                state = self._begin(shown, rows, number, start)
+                for step, seen in self._recur(state, rows, steps, side).items():
                     found[step] = found[step].merge(seen) if step in found else seen
         return found
 
-    def _recur(
-        self,
-        shown: NDArray[Any],
-        rows: IntArray,
-        steps: Sequence[int],
-        side: View | None,
-        rng: np.random.Generator | None,
-    ) -> dict[int, Seen]:
-        """One look."""
-        state, found, done = self.runtime.start(shown), {}, 0
-        if rng is not None:
-            state = self.runtime.disturb(state, NOISE, rng)
+    def _recur(self, state: State, rows: IntArray, steps: Sequence[int], side: View | None) -> dict[int, Seen]:
+        """One look, after each number of recurrences."""
+        found, done = dict[int, Seen](), 0
         self.recurrences += max(steps)
         for step in sorted(set(steps)):
             state, logits_BVD = self.runtime.step(state, step - done)
@@ -273,11 +280,11 @@ class Looker:
         return Seen(answers_BV, sure_B, shares_BVD)
 
 
-def _surest(shares_BVD: FloatArray, decided_BV: IntArray, parts: int) -> IntArray:
+def _surest(value_BV: IntArray, share_BV: FloatArray, decided_BV: IntArray, parts: int) -> IntArray:
     """The decided values, and of the others the surest: one part of so many."""
-    open_BV, value_BV = decided_BV == UNKNOWN, decided_BV.copy()
-    share_BV, shares_ND = np.full(open_BV.shape, -1.0), shares_BVD[open_BV]
-    share_BV[open_BV], value_BV[open_BV] = shares_ND.max(axis=-1), shares_ND.argmax(axis=-1)
-    rank_BV = np.argsort(-share_BV, axis=1, kind="stable").argsort(axis=1)
-    more_BV = open_BV & (rank_BV < np.ceil(open_BV.sum(axis=1, keepdims=True) / parts))
+    open_BV = decided_BV == UNKNOWN
+    order_BV = np.argsort(np.where(open_BV, -share_BV, np.inf), axis=1, kind="stable")
+    count_B1 = np.ceil(open_BV.sum(axis=1, keepdims=True) / parts)
+    more_BV = np.zeros_like(open_BV)
+    np.put_along_axis(more_BV, order_BV, np.arange(order_BV.shape[1]) < count_B1, axis=1)
     return np.where(more_BV, value_BV, decided_BV)

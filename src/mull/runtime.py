@@ -100,6 +100,16 @@ class Runtime(ABC):
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
         """One recurrence, or `count` of them: the new state and the last logits (B, V, D)."""
 
+    def likeliest(self, state: State, count: int = 1) -> tuple[IntArray, FloatArray]:
+        """Each variable's likeliest value (B, V) after so many recurrences, and how likely it is."""
+        shares_BVD = softmax(self.step(state, count)[1])
+        return shares_BVD.argmax(axis=-1), shares_BVD.max(axis=-1)
+
+    def likelihood(self, state: State, values_BV: IntArray, count: int = 1) -> FloatArray:
+        """How likely these values (B, V) are after so many recurrences."""
+        shares_BVD = softmax(self.step(state, count)[1])
+        return np.take_along_axis(shares_BVD, values_BV[..., None], axis=2)[..., 0]
+
     def fill(self, state: State, leaving: IntArray, new: State) -> State:
         """`State.fill`; the state that was passed is not to be used any more."""
         return state.fill(leaving, new)
@@ -241,10 +251,25 @@ class TorchRuntime(Runtime):
         return State((state, context), None if given is None else (given > 0).cpu().numpy())
 
     def step(self, state: State, count: int = 1) -> tuple[State, FloatArray]:
-        after, context = state.tensors
+        after, logits_BVD = self._advance(state, count)
+        return State((after, state.tensors[1]), state.given_BV), logits_BVD.cpu().numpy()
+
+    def likeliest(self, state: State, count: int = 1) -> tuple[IntArray, FloatArray]:
+        share_BV, value_BV = self._advance(state, count)[1].softmax(-1).max(-1)
+        return value_BV.cpu().numpy(), share_BV.cpu().numpy()
+
+    def likelihood(self, state: State, values_BV: IntArray, count: int = 1) -> FloatArray:
+        import torch
+
+        values_BV1 = torch.as_tensor(values_BV, device=self._device)[..., None]
+        found: FloatArray = self._advance(state, count)[1].softmax(-1).gather(2, values_BV1)[..., 0].cpu().numpy()
+        return found
+
+    def _advance(self, state: State, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The state's tensor after so many recurrences, and the last logits (B, V, D), both on the device."""
         with self._evaluating():
-            after, logits_LBVD = self.model.advance(after, context, count)
-        return State((after, context), state.given_BV), logits_LBVD[-1].float().cpu().numpy()
+            after, logits_LBVD = self.model.advance(*state.tensors, count)
+            return after, logits_LBVD[-1].float()
 
     def _noise(self, tensor: Any, rng: np.random.Generator) -> Any:
         import torch
@@ -269,6 +294,14 @@ class TorchRuntime(Runtime):
         finally:
             if training:
                 self.model.train()
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """How likely each value is."""
+    power: FloatArray = logits - logits.max(axis=-1, keepdims=True)
+    np.exp(power, out=power)
+    power /= power.sum(axis=-1, keepdims=True)
+    return power
 
 
 def load_runtime(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mull.constraints import UNKNOWN, BoolArray, IntArray
 from mull.problem import Instance, Problem
-from mull.runtime import FloatArray, Runtime
+from mull.runtime import FloatArray, Runtime, softmax
 
 if TYPE_CHECKING:
     from mull.views import View
@@ -160,11 +160,3 @@ def _met(instance: Instance, seen: set[bytes]) -> bool:
         return True
     seen.add(key)
     return False
-
-
-def softmax(logits: FloatArray) -> FloatArray:
-    """How likely each value is."""
-    power: FloatArray = logits - logits.max(axis=-1, keepdims=True)
-    np.exp(power, out=power)
-    power /= power.sum(axis=-1, keepdims=True)
-    return power

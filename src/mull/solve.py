@@ -24,8 +24,8 @@ from mull.errors import InvalidInput, UserError
 from mull.hub import find_model
 from mull.pool import Found, recur, results
 from mull.problem import Images, Instance, Problem
-from mull.runtime import Backend, FloatArray, Precision, Runtime, load_runtime
-from mull.search import Check, Search, softmax
+from mull.runtime import Backend, FloatArray, Precision, Runtime, load_runtime, softmax
+from mull.search import Check, Search
 
 Method = Literal["recurrence", "search", "exact", "none"]
 Value = TypeVar("Value")
