@@ -121,16 +121,22 @@ def test_kernels_with_dropout_learn() -> None:
     assert len({round(loss, 6) for loss in found}) == len(found)
 
 
-def test_kernels_infer_what_the_plain_path_infers() -> None:
+@pytest.mark.parametrize("puzzles", [5, 64])
+@pytest.mark.parametrize(("width", "heads"), [(16, 1), (32, 2), (64, 4), (128, 4)])
+@pytest.mark.parametrize("late", [True, False], ids=["feedback and inject", "plain"])
+def test_kernels_infer_what_the_plain_path_infers(late: bool, width: int, heads: int, puzzles: int) -> None:
     torch.manual_seed(0)
-    model = RecurrentTransformer(Sudoku(), ModelConfig(feedback=True, inject=True)).cuda()
-    inputs = np.random.default_rng(0).integers(0, 10, (5, 81)).astype(np.uint8)
+    config = ModelConfig(width=width, heads=heads, feedback=late, inject=late, embedding_std=0.5)
+    model = RecurrentTransformer(Sudoku(), config).cuda()
+    for matrix in (p for p in model.blocks.parameters() if p.dim() == 2):
+        torch.nn.init.normal_(matrix, std=width**-0.5)  # large enough that every recurrence matters
+    inputs = np.random.default_rng(0).integers(0, 10, (puzzles, 81)).astype(np.uint8)
     found = []
     for kernels in (True, False):
         model.kernels = kernels
         runtime = TorchRuntime(model, Sudoku(), bf16=True)
         found.append(runtime.step(runtime.start(inputs), 4)[1])
-    np.testing.assert_allclose(found[0], found[1], atol=0.03 * np.abs(found[1]).max())
+    np.testing.assert_allclose(found[0], found[1], atol=0.05 * np.abs(found[1]).max())
 
 
 def test_a_checkpoint_continues_on_the_device() -> None:

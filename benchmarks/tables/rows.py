@@ -246,7 +246,7 @@ def measure(
         "update": about["step"],
         **scored(look, recipe, steps, sets),
     }
-    ways = looks_of(row, recipe)
+    ways = [looks for looks in looks_of(row, recipe) if test or looks.tries == 1]  # tries take minutes
     if ways:
         late = [step for step in steps if step >= FEWEST] or steps
         found["looks"] = scored_by_looks(look, recipe, late, sets, ways)

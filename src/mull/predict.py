@@ -7,7 +7,7 @@ all are. So a long chain of deductions becomes short ones.
 
 All of that can be tried several times, with other noise each time and half more recurrences every other time; then
 the answer counts that supports itself best: a part of it is taken back, and the model asked for it, given the rest. In
-a wrong answer some values contradict others. No rule of the problem is looked at in any of this.
+a wrong answer some values contradict others, or what was stated. No rule of the problem is looked at in any of this.
 
 Shapes: N instances in all, B batch, V variable, D value.
 """
@@ -32,7 +32,10 @@ from mull.search import NOISE
 from mull.views import View, certainty, views
 
 PARTS = 4
-"""Parts of an answer that are taken back, one at a time, to see whether the model finds them again."""
+"""Parts of what an answer adds that are taken back, one at a time, to see whether the model finds them again; as many
+of what the inputs state."""
+CHECKS = 2 * PARTS
+"""Calls of the model that this takes."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Looks:
     @property
     def calls(self) -> int:
         """Calls of the model in all, at most."""
-        return self.count * self.rounds if self.tries == 1 else self.tries * (self.count * self.rounds + PARTS)
+        return self.count * self.rounds if self.tries == 1 else self.tries * (self.count * self.rounds + CHECKS)
 
     def about(self) -> dict[str, float]:
         """What differs from a single plain look, by name: for result files."""
@@ -90,9 +93,12 @@ class Looks:
 
 ONE = Looks()
 AGREED = 3
-"""Tries with the same answer after which no other is looked for, if it is supported by more than `LIKELY`."""
+"""Tries with the same answer after which no other is looked for, if it is supported well enough."""
 LIKELY = float(np.log(0.5))
-"""Support of an answer that the model holds for likelier than not, all of its values together."""
+"""Support of an answer that the model holds for likelier than not, all of its values together: too little otherwise."""
+USUAL = 1.25
+"""Less than so many times the support of most answers of a batch (a logarithm, so below it) is too little, too: right
+answers have nearly the same support, and wrong ones may have hardly less (docs/log.md)."""
 LEAST = 1e-9
 """Smallest share whose logarithm is taken."""
 ROUNDS = 16
@@ -103,8 +109,8 @@ def looks_within(problem: Problem, calls: int) -> Looks:
     """All looks that so many calls of the model allow: rounds first, where there can be several, then tries."""
     if not can_give(problem):
         return Looks(starts=calls)
-    tries = max(1, calls // (ROUNDS + PARTS))
-    return Looks(rounds=calls // tries - (PARTS if tries > 1 else 0), tries=tries)
+    tries = max(1, calls // (ROUNDS + CHECKS))
+    return Looks(rounds=calls // tries - (CHECKS if tries > 1 else 0), tries=tries)
 
 
 @dataclass
@@ -172,6 +178,12 @@ class Looker:
         none = np.zeros(self.inputs.shape[1], dtype=bool)
         return np.stack([self.problem.given_values(Instance(one, none)) for one in self.inputs])
 
+    @cached_property
+    def bare(self) -> NDArray[Any]:
+        """The input of a variable that states no value; of any, if all do."""
+        found: NDArray[Any] = self.inputs.reshape(-1, *self.inputs.shape[2:])[(self.stated == UNKNOWN).argmax()]
+        return found
+
     def answers(self, rows: IntArray, steps: int) -> IntArray:
         """The answers (B, V) to some instances after so many recurrences, in each round; half more in every other try.
 
@@ -183,7 +195,8 @@ class Looker:
         support_B = self.support(rows, answers_BV, steps)
         times_B = np.ones(len(rows), dtype=np.int64)
         for attempt in range(1, self.looks.tries):
-            left = np.flatnonzero((times_B < AGREED) | (support_B <= LIKELY))
+            enough = max(LIKELY, USUAL * float(np.median(support_B)))
+            left = np.flatnonzero((times_B < AGREED) | (support_B <= enough))
             if not len(left):
                 break
             other_BV = self._answers(rows[left], steps + attempt % 2 * (steps // 2), attempt)
@@ -198,16 +211,21 @@ class Looker:
     def support(self, rows: IntArray, answers_BV: IntArray, steps: int) -> FloatArray:
         """How well the model finds the values of answers (B, V) again (B,), from 0 for all of them downwards.
 
-        One part after the other is taken back; the rest is given. The sum of the logarithms of the values' shares.
+        One part after the other is taken back; the rest is given. The sum of the logarithms of the values' shares. What
+        the inputs state is taken back as well: a wrong answer may agree with itself and with all of that but one value.
         """
-        inputs, found_B = self.inputs[rows], np.zeros(len(rows))
-        stated_BV = self.stated[rows] != UNKNOWN
-        part_V = stream(0, "support").permutation(answers_BV.shape[1]) % PARTS
-        for part in range(PARTS):
-            hidden_BV = ~stated_BV & (part_V == part)
-            given = self.problem.give(inputs, np.where(hidden_BV, UNKNOWN, answers_BV))
+        found_B, stated_BV = np.zeros(len(rows)), self.stated[rows] != UNKNOWN
+        values_BV = np.where(stated_BV, self.stated[rows], answers_BV)
+        place_V = stream(0, "support").permutation(answers_BV.shape[1])
+        parts = [~stated_BV & (place_V % PARTS == part) for part in range(PARTS)]
+        if not (self.stated != UNKNOWN).all():  # else nothing shows what states no value
+            parts += [stated_BV & (place_V % PARTS == part) for part in range(PARTS)]
+        for hidden_BV in parts:
+            inputs = self.inputs[rows]
+            inputs[hidden_BV & stated_BV] = self.bare
+            given = self.problem.give(inputs, np.where(hidden_BV, UNKNOWN, values_BV))
             assert given is not None
-            share_BV = self.runtime.likelihood(self.runtime.start(given), answers_BV, steps)
+            share_BV = self.runtime.likelihood(self.runtime.start(given), values_BV, steps)
             self.recurrences += steps
             found_B += np.where(hidden_BV, np.log(np.maximum(share_BV, LEAST)), 0.0).sum(axis=1)
         return found_B

@@ -94,8 +94,10 @@ def _last(table: dict[int, TokenTile], tokens: int) -> TokenTile:
 
 
 def token_forward(tokens: int, width: int) -> TokenTile:
-    """For the forward pass over tokens."""
-    return FORCED.get("token_forward") or _fit(_last(TOKEN_FORWARD, tokens), width)
+    """For the forward pass over tokens; with as many hidden numbers at a time as the width, what Triton 3.6 compiles
+    for recurrences without logits is wrong (docs/log.md)."""
+    tile = _fit(_last(TOKEN_FORWARD, tokens), width)
+    return FORCED.get("token_forward") or (replace(tile, hidden=width // 2) if tile.hidden == width else tile)
 
 
 def token_backward(tokens: int, width: int) -> TokenTile:
