@@ -22,8 +22,9 @@ from tables.rows import Row
 
 LATE = (*SHORT, 512)
 """16x16 boards take more recurrences than others."""
-LOOKS = (Looks(rounds=16), Looks(rounds=160), Looks(rounds=80, tries=64))
-"""For models that are trained to solve in rounds: 160 give one value after the other."""
+LOOKS = (Looks(rounds=16), Looks(rounds=160), Looks(rounds=16, tries=256))
+"""For models that are trained to solve in rounds: 160 give one value after the other. Many tries of few rounds find
+more than a few of many (docs/log.md)."""
 SINGLES = tuple(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("simple", "regular-simple", "regular-medium"))
 """Boards without a guess, for a model that is trained on such boards."""
 LEVELS = (

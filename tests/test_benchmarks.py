@@ -279,25 +279,25 @@ def test_test_boards_are_looked_at_in_the_way_that_validation_boards_choose(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(root / "benchmarks"))
-    from tables import rows
+    from tables import sight
 
     def evaluate(runtime: Any, batch: Any, steps: list[int], size: int, looks: Looks) -> dict[str, Any]:
         best = 0.9 + looks.rounds / 20  # at T=64
         return {"instances": 6, "steps": {str(T): {"right": best - abs(T - 64) / 1024} for T in steps}}
 
-    monkeypatch.setattr(rows, "evaluate", evaluate)
+    monkeypatch.setattr(sight, "evaluate", evaluate)
     recipe = override(get_recipe("sudoku-4x4"), ["valid.count=6", "recurrences=64"])  # so many in a round
     measured = [32, 64, 128, 256], [Data("sudoku-4x4_test", 6)]
     runtime: Any = SimpleNamespace(batch=8)
-    look = rows.Sight(runtime, recipe.seed)
-    plainly = rows.scored(look, recipe, *measured)
-    several = rows.scored_by_looks(look, recipe, *measured, [Looks(sides=16), Looks(rounds=2), Looks(starts=4)])
+    look = sight.Sight(runtime, recipe.seed)
+    plainly = sight.scored(look, recipe, *measured)
+    several = sight.scored_by_looks(look, recipe, *measured, [Looks(sides=16), Looks(rounds=2), Looks(starts=4)])
     assert several["rounds"] == 2 and [next(iter(one)) for one in several["others"]] == ["sides", "starts"]
     for found, seen, tested in ((plainly, "32 64 128 256", 4), (several, "64 96 128", 1)):
         assert found["T"] == "64" and " ".join(found["valid"]["right"]) == seen
         assert len(found["tests"]["sudoku-4x4_test"]["steps"]) == tested
     assert not any("tests" in one for one in several["others"])
-    again = rows.scored_by_looks(look, recipe, *measured, [Looks(rounds=2), Looks(rounds=4)])
+    again = sight.scored_by_looks(look, recipe, *measured, [Looks(rounds=2), Looks(rounds=4)])
     assert again["rounds"] == 4 and list(again["valid"]["right"]) == ["64"]  # the fewer rounds said after how many
 
 
@@ -305,7 +305,7 @@ def test_what_was_looked_at_is_kept_for_a_command_that_is_stopped(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(root / "benchmarks"))
-    from tables import rows
+    from tables import sight
 
     asked: list[Looks] = []
 
@@ -315,15 +315,15 @@ def test_what_was_looked_at_is_kept_for_a_command_that_is_stopped(
         asked.append(looks)
         return {"instances": len(batch), "steps": {"2": {"right": looks.rounds / 100}}}
 
-    monkeypatch.setattr(rows, "evaluate", evaluate)
+    monkeypatch.setattr(sight, "evaluate", evaluate)
     (tmp_path / "best.safetensors").write_bytes(b"weights")
     recipe = override(get_recipe("sudoku-4x4"), ["valid.count=6", "recurrences=2"])
     ways = [Looks(rounds=2), Looks(rounds=3), Looks(rounds=4)]
 
     def measured(resume: bool) -> dict[str, Any]:
         runtime: Any = SimpleNamespace(batch=8)
-        look = rows.sight(runtime, recipe, tmp_path, torch.device("cpu"), resume)
-        return rows.scored_by_looks(look, recipe, [2], (), ways)
+        look = sight.sight(runtime, recipe, tmp_path, torch.device("cpu"), resume)
+        return sight.scored_by_looks(look, recipe, [2], (), ways)
 
     with pytest.raises(KeyboardInterrupt):
         measured(resume=False)
@@ -334,6 +334,12 @@ def test_what_was_looked_at_is_kept_for_a_command_that_is_stopped(
     with pytest.raises(KeyboardInterrupt):
         measured(resume=True)
     assert asked == ways[:2]
+    asked.clear()
+    (tmp_path / "__init__.py").write_text("changed = True")
+    monkeypatch.setattr(sight, "mull", SimpleNamespace(__file__=str(tmp_path / "__init__.py")))
+    with pytest.raises(KeyboardInterrupt):
+        measured(resume=True)
+    assert asked == ways[:2]  # other code may see something else
 
 
 def test_the_plan_has_every_row_in_commands_of_ten_minutes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ from mull.errors import unknown
 from mull.problems import PROBLEMS
 from mull.provenance import provenance
 from mull.recipes import Data, Recipe
-from tables.rows import RESULTS, Row, measure, progress, read, recipe_of, same, trained, write
+from tables.rows import RESULTS, Row, progress, read, recipe_of, same, trained, write
+from tables.sight import measure
 from tables.turns import Turn
 
 
