@@ -180,8 +180,9 @@ class Looker:
 
     @cached_property
     def bare(self) -> NDArray[Any]:
-        """The input of a variable that states no value; of any, if all do."""
-        found: NDArray[Any] = self.inputs.reshape(-1, *self.inputs.shape[2:])[(self.stated == UNKNOWN).argmax()]
+        """What is most often the input of a variable that states no value."""
+        kinds, counts = np.unique(self.inputs[self.stated == UNKNOWN], axis=0, return_counts=True)
+        found: NDArray[Any] = kinds[counts.argmax()]
         return found
 
     def answers(self, rows: IntArray, steps: int) -> IntArray:
@@ -218,11 +219,12 @@ class Looker:
         values_BV = np.where(stated_BV, self.stated[rows], answers_BV)
         place_V = stream(0, "support").permutation(answers_BV.shape[1])
         parts = [~stated_BV & (place_V % PARTS == part) for part in range(PARTS)]
-        if not (self.stated != UNKNOWN).all():  # else nothing shows what states no value
+        if (self.stated == UNKNOWN).any():  # else nothing shows what states no value
             parts += [stated_BV & (place_V % PARTS == part) for part in range(PARTS)]
         for hidden_BV in parts:
-            inputs = self.inputs[rows]
-            inputs[hidden_BV & stated_BV] = self.bare
+            inputs, taken_BV = self.inputs[rows], hidden_BV & stated_BV
+            if taken_BV.any():
+                inputs[taken_BV] = self.bare
             given = self.problem.give(inputs, np.where(hidden_BV, UNKNOWN, values_BV))
             assert given is not None
             share_BV = self.runtime.likelihood(self.runtime.start(given), values_BV, steps)
