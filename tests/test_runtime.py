@@ -106,25 +106,17 @@ def test_torch_takes_the_last_block() -> None:
     np.testing.assert_array_equal(logits, state.tensors[0].numpy())
 
 
-def _check_likely(runtime: TorchRuntime) -> None:
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_torch_tells_what_is_likely_where_the_state_is(device: str) -> None:
+    runtime = TorchRuntime(TinyTorch(), PROBLEM, device=device)
     start, wanted = runtime.start(inputs(puzzle(1), puzzle(3))), np.arange(32).reshape(2, 16) % 4
     values, shares = runtime.likeliest(start, 3)
     expected_values, expected_shares = Runtime.likeliest(runtime, start, 3)
     np.testing.assert_array_equal(values, expected_values)
     np.testing.assert_allclose(shares, expected_shares, rtol=1e-5)
-    np.testing.assert_allclose(
-        runtime.likelihood(start, wanted, 3), Runtime.likelihood(runtime, start, wanted, 3), rtol=1e-4, atol=1e-7
-    )
+    expected = Runtime.likelihood(runtime, start, wanted, 3)
+    np.testing.assert_allclose(runtime.likelihood(start, wanted, 3), expected, rtol=1e-4, atol=1e-7)
     np.testing.assert_allclose(runtime.likelihood(start, values, 3), shares, rtol=1e-5)
-
-
-def test_torch_tells_what_is_likely_where_the_state_is() -> None:
-    _check_likely(TorchRuntime(TinyTorch(), PROBLEM))
-
-
-@pytest.mark.gpu
-def test_what_is_likely_on_the_gpu() -> None:
-    _check_likely(TorchRuntime(TinyTorch(), PROBLEM, device="cuda"))
 
 
 @pytest.mark.gpu

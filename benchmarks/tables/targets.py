@@ -28,8 +28,8 @@ class Target:
 
 
 ROUNDS = (
-    "256 tries of 16 rounds, whose answers must agree with what their board states too, as `table3.py` does now: on "
-    "validation boards that leaves less, test boards have not been looked at so; more updates (docs/log.md)"
+    "256 tries of 16 rounds, whose answers must agree with what their board states too, as `table3.py` does now: in "
+    "trials on validation boards that leaves less, test boards have not been looked at so; more updates (docs/log.md)"
 )
 """For 16x16 boards of random grids in the paper's setting."""
 TARGETS = (
