@@ -22,7 +22,7 @@ import torch
 from mull.data import sets
 from mull.evaluate import evaluate
 from mull.files import write_text
-from mull.predict import Looks
+from mull.looks import Looks
 from mull.problem import NumpyBatch
 from mull.provenance import provenance
 from mull.recipes import Recipe, override

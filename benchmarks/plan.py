@@ -70,8 +70,6 @@ STEPS = [
     Step("table3", ("sudoku-16x16-medium-rounds.paper",),
          "16x16 boards of random grids without symmetries, learned and solved in rounds"),
     Step("table3", ("sudoku-16x16-simple-rounds.paper",), "the same with more givens"),
-    Step("table3", ("sudoku-16x16-medium-rounds.paper",), "the same, longer", "long updates=36000"),
-    Step("table3", ("sudoku-16x16-simple-rounds.paper",), "the same, longer", "long updates=28000"),
     Step("table3", ("sudoku-16x16-medium.paper",), "16x16 in the paper's setting"),
     Step("table3", ("sudoku-16x16-simple.paper",), "the same with more givens"),
     Step("table3", ("sudoku-16x16.best",), "what taught the hardest 9x9 puzzles, on 16x16 boards",
@@ -108,7 +106,7 @@ def report() -> str:
     about = (
         f"In all about {total:.0f} minutes on one H200, estimated from the rates in `gpu_speed.json`, "
         "`losses_speed.json` and `sudoku-16x16.best.train.json` and half a minute a row for everything but updates; "
-        "rows called `-rounds` are solved in many tries, which takes some minutes more. "
+        "rows called `-rounds` are solved in many tries, which takes a minute more. "
         "Rows that are measured already, in whichever call, take no time."
     )
     return "\n".join([*lines, "", about])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hardest import STEPS, measure_all
-from mull.predict import Looks
+from mull.looks import Looks
 from mull.recipes import Data, Recipe
 from mull.runtime import TorchRuntime
 from tables.command import main as run
@@ -22,7 +22,7 @@ from tables.rows import Row
 
 LATE = (*SHORT, 512)
 """16x16 boards take more recurrences than others."""
-LOOKS = (Looks(rounds=16), Looks(rounds=160), Looks(rounds=16, tries=256))
+LOOKS = (Looks(rounds=16), Looks(rounds=160), Looks(rounds=16, tries=1024))
 """For models that are trained to solve in rounds: 160 give one value after the other. Many tries of few rounds find
 more than a few of many (docs/log.md)."""
 SINGLES = tuple(Data(f"sudoku-16x16-{level}_test", 1_000) for level in ("simple", "regular-simple", "regular-medium"))

@@ -30,6 +30,8 @@ ORDER = [
     ),
     *(
         "pool",
+        "looks",
+        "candidates",
         "views",
         "search",
         "provenance",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from mull.predict import Looks
+from mull.looks import Looks
 from mull.recipes import Data, get_recipe, override
 
 
@@ -236,7 +236,12 @@ def test_a_training_of_a_table_is_stopped_and_resumed(
     arguments += ["--out", str(tmp_path / "table1.json")]
     table1.main([*arguments, "--minutes", "0"])
     assert json.loads((tmp_path / "table1.json").read_text())["rows"]["sudoku-satnet.paper"]["finished"] is False
+    before = (tmp_path / "table1.json").read_text()
+    table1.main([*arguments, "--train"])
+    assert (tmp_path / "table1.json").read_text() == before and "trained, to be measured" in capsys.readouterr().out
+    trained = (tmp_path / "runs" / "sudoku-satnet.paper" / "best.safetensors").read_bytes()
     table1.main(arguments)
+    assert (tmp_path / "runs" / "sudoku-satnet.paper" / "best.safetensors").read_bytes() == trained
     row = json.loads((tmp_path / "table1.json").read_text())["rows"]["sudoku-satnet.paper"]
     assert row["finished"] and len(row["curve"]) == 2 and row["tests"]
     table1.main([*arguments, "--total", "0"])

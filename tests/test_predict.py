@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from mull.data import sets
 from mull.errors import InvalidInput
-from mull.predict import Looker, Looks, looks_within, predict
+from mull.looks import Looks, looks_within
+from mull.predict import Looker, predict
 from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku
 from mull.runtime import Runtime, State
@@ -129,34 +130,79 @@ def test_the_try_that_supports_itself_best_counts() -> None:
     assert errs[2].seen < 0.6 * 24 / 4 * errs[1].seen  # what several tries agree on is left alone
 
 
-def test_every_other_try_has_half_more_recurrences() -> None:
-    class Counts(Errs):
-        def __init__(self) -> None:
-            super().__init__()
-            self.counts: list[int] = []
+class Recorded(Deduces):
+    """As `Deduces`, whatever noise there is; remembers what it was asked."""
 
-        def step(self, state: State, count: int = 1) -> tuple[State, NDArray[Any]]:
-            self.counts.append(count)
-            return super().step(state, count)
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+        self.seen: list[NDArray[Any]] = []
 
-    counts = Counts()
-    predict(counts, BOARDS.inputs[:1], [4], looks=Looks(rounds=2, tries=4))
-    parts = np.split(np.array(counts.counts), range(10, len(counts.counts), 10))  # two rounds and eight parts looked at
-    assert [part.tolist() for part in parts][:2] == [[4] * 10, [6, 6, *[4] * 8]] and parts[2].tolist() == [4] * 10
-    one = Counts()
-    predict(one, BOARDS.inputs[:1], [1], looks=Looks(rounds=2, tries=4))
-    assert set(one.counts) == {1}  # half of one is none
+    def start(self, inputs: NDArray[Any]) -> State:
+        self.seen.append(inputs)
+        return super().start(inputs)
+
+    def disturb(self, state: State, scale: float, rng: np.random.Generator) -> State:
+        return state
+
+    def step(self, state: State, count: int = 1) -> tuple[State, NDArray[Any]]:
+        self.counts.append(count)
+        return super().step(state, count)
+
+
+class Doubts(Looker):
+    """Holds no answer for supported well enough, without a look at it."""
+
+    def support(self, rows: NDArray[Any], *_: Any) -> NDArray[Any]:
+        return np.full(len(rows), -1.0)
+
+
+def test_tries_differ_in_turn() -> None:
+    for steps, counts in ((4, [4, 4, 6, 6, 4, 4, 2, 2, 2, 2, 4, 4, 6, 6]), (1, [1] * 14)):
+        runtime = Recorded()
+        Doubts(runtime, BOARDS.inputs, Looks(rounds=2, tries=6)).answers(np.arange(1), steps)
+        assert runtime.counts == counts
+
+
+def test_a_try_leaves_some_givens_out_and_another_gives_what_is_less_sure() -> None:
+    runtime = Recorded()
+    Doubts(runtime, BOARDS.inputs, Looks(rounds=2, tries=5)).answers(np.arange(60), 1)
+    first, then, longer, then_too, shuffled, then_others, half, _, _, _, hidden, _ = runtime.seen
+    for plain in (first, longer, shuffled):
+        np.testing.assert_array_equal(plain, BOARDS.inputs)
+    np.testing.assert_array_equal(then, then_too)
+    assert (then_others != then).any() and (then_others == BOARDS.inputs)[BOARDS.given].all()
+    for some in (half, hidden):
+        missing = some != BOARDS.inputs
+        assert 0.01 < missing[BOARDS.given].mean() < 0.12 and not missing[~BOARDS.given].any()
+        assert not some[missing].any()
+
+
+def test_tries_are_taken_together_by_their_kind() -> None:
+    class Coded(Looker):
+        def _answers(self, rows: NDArray[Any], steps: int, attempt: int = 0) -> NDArray[Any]:
+            return np.tile((100 * attempt + rows)[:, None], 16)
+
+    looker = Coded(Deduces(), BOARDS.inputs, Looks(rounds=2, tries=20))
+    found = looker._attempts(np.array([7, 9]), 4, range(3, 13))
+    assert found[:, :, 0].tolist() == [[100 * attempt + row for row in (7, 9)] for attempt in [3, 4, 5, 6] * 2 + [3, 4]]
+    batches = [looker._at_once(*numbers) for numbers in ((60, 1), (60, 50), (4, 6), (4, 50), (1, 50))]
+    assert batches == [1, 1, 3, 8, 25]  # batches of eight, four kinds; no more than half of what is done
 
 
 def test_answers_are_supported_if_their_values_follow_from_one_another() -> None:
     looker = Looker(Deduces(), BOARDS.inputs, Looks(rounds=2, tries=2))
     rows = np.arange(len(BOARDS))
-    right = looker.support(rows, BOARDS.solution, 1)
+
+    def support(answers: NDArray[Any]) -> NDArray[Any]:
+        return np.stack([looker.support(rows, answers, 1, np.full(len(rows), way)) for way in range(5)])
+
+    right = support(BOARDS.solution)
     wrong = BOARDS.solution.copy()
     for row, given in enumerate(BOARDS.given):
         cell = np.flatnonzero(~given)[0]
         wrong[row, cell] = (wrong[row, cell] + 1) % 4
-    assert (looker.support(rows, wrong, 1) < right - 1).all() and (right <= 0).all()
+    assert (right <= 0).all() and (right.min(axis=0) < right.max(axis=0) - 0.5).any()  # ambiguous in some parts
+    assert (np.median(support(wrong), axis=0) < np.median(right, axis=0) - 1).all()
     stated = Looker(Deduces(), BOARDS.solution + 1, Looks(rounds=2)).support(rows, BOARDS.solution, 1)
     assert (stated == 0).all()  # there is nothing to take back
 
@@ -185,13 +231,13 @@ def test_tries_go_on_where_an_answer_is_supported_less_than_most() -> None:
             found[rows == 0, 0] = (found[rows == 0, 0] + (attempt < 5)) % 4
             return found
 
-        def support(self, rows: NDArray[Any], answers_BV: NDArray[Any], steps: int) -> NDArray[Any]:
+        def support(self, rows: NDArray[Any], answers_BV: NDArray[Any], *_: Any) -> NDArray[Any]:
             return np.where((answers_BV == BOARDS.solution[rows]).all(axis=1), -0.01, -0.1)
 
     looker = Scripted(Deduces(), BOARDS.inputs, Looks(rounds=2, tries=20))
     every = list(range(len(BOARDS)))
     np.testing.assert_array_equal(looker.answers(np.arange(len(BOARDS)), 1), BOARDS.solution)
-    assert asked == [every] * 3 + [[0]] * 5
+    assert asked == [every] * 3 + [[0]] * (1 + 2 + 3)  # tries at once; it is right in the sixth of all, then agrees
 
 
 def test_what_cannot_be() -> None:

@@ -14,7 +14,8 @@ from mull.data.distort import distort
 from mull.data.warp import warp
 from mull.errors import InvalidInput
 from mull.evaluate import evaluate
-from mull.predict import Looks, predict
+from mull.looks import Looks
+from mull.predict import predict
 from mull.problems import PROBLEMS
 from mull.problems.nonogram import Nonogram
 from mull.problems.sudoku import Sudoku

@@ -38,6 +38,8 @@ class Options:
     settings: tuple[str, ...] = ()
     variant: str | None = None
     """The name of what is tried, without a look at test data."""
+    measured: bool = True
+    """Whether trained rows are measured and put into the file, too."""
     beside: int = 1
     """Trainings that share the device, this one included: their minutes are longer than they need alone."""
 
@@ -59,6 +61,9 @@ def run(row: Row, options: Options, minutes: float | None) -> None:
     limited = replace(recipe, training=replace(recipe.training, minutes=minutes))
     with Turn(options.runs / "turn.lock") as turn:
         finished = trained(limited, folder, options.device, options.resume, turn)
+    if not options.measured:
+        print(f"{name}: trained{'' if finished else ' in part'}, to be measured with --resume", flush=True)
+        return
     if finished:
         test, resume = not options.variant, options.resume
         found = measure(row, recipe, folder, options.device, options.quick, test=test, resume=resume)
@@ -104,6 +109,7 @@ def main(rows: Sequence[Row], table: str, about: str, argv: Sequence[str] | None
     parser.add_argument("--resume", action="store_true", help="go on with trainings; what is measured is left alone")
     parser.add_argument("--minutes", type=float, help="most minutes of training for a row in this call")
     parser.add_argument("--total", type=float, help="minutes after which no training goes on")
+    parser.add_argument("--train", action="store_true", help="only train; with --resume instead it is measured")
     parser.add_argument("--quick", action="store_true", help="4x4 boards and seconds, to see that it runs")
     parser.add_argument("--prepare", action="store_true", help="only fetch or generate the data, which may need numba")
     parser.add_argument("--set", dest="settings", action="append", default=[], help="key=value, with --try")
@@ -132,6 +138,7 @@ def main(rows: Sequence[Row], table: str, about: str, argv: Sequence[str] | None
         minutes=arguments.minutes,
         settings=tuple(arguments.settings),
         variant=arguments.variant,
+        measured=not arguments.train,
         beside=arguments.beside,
     )
     began = time.monotonic()

@@ -17,8 +17,8 @@ import torch
 
 from mull import checkpoint
 from mull.files import write_text
+from mull.looks import Looks
 from mull.models.recurrent_transformer import RecurrentTransformer
-from mull.predict import Looks
 from mull.problems.sudoku import Sudoku
 from mull.recipes import Data, Recipe, from_dict, get_recipe, override, to_dict
 from mull.runtime import TorchRuntime

@@ -17,7 +17,7 @@ import torch
 import mull
 from mull.evaluate import evaluate
 from mull.files import write_text
-from mull.predict import ONE, Looks
+from mull.looks import ONE, Looks
 from mull.provenance import provenance
 from mull.recipes import Data, Recipe, to_dict
 from mull.runtime import TorchRuntime

@@ -27,10 +27,7 @@ class Target:
     """What to try next if it misses."""
 
 
-ROUNDS = (
-    "256 tries of 16 rounds, whose answers must agree with what their board states too, as `table3.py` does now: in "
-    "trials on validation boards that leaves less, test boards have not been looked at so; more updates (docs/log.md)"
-)
+ROUNDS = "more tries, of more kinds (`mull.looks.KINDS`); windows of 24 recurrences for medium boards, too"
 """For 16x16 boards of random grids in the paper's setting."""
 TARGETS = (
     Target("SATNet boards, 9k", "table1", "satnet_test", 100, ("sudoku-satnet.paper",), 100,

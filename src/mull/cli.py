@@ -240,14 +240,14 @@ def evaluate(
         int, typer.Option(min=1, metavar="N", help="N times over: what the model is surest of is given the next time.")
     ] = 1,
     tries: Annotated[
-        int, typer.Option(min=1, metavar="N", help="All of it N times, with noise; what supports itself best counts.")
+        int, typer.Option(min=1, metavar="N", help="All of it N times, not alike; what supports itself best counts.")
     ] = 1,
     device: Annotated[str | None, typer.Option(metavar="D", help="Use torch, on this device.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result here too.")] = None,
     problem: Own = None,
 ) -> None:
     """Measure a model's accuracy on a data set, by number of recurrences."""
-    from mull.predict import Looks
+    from mull.looks import Looks
     from mull.scoring import evaluate_model
 
     _own(problem)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mull.constraints import IntArray
-from mull.predict import ONE, Looks, predict
+from mull.looks import ONE, Looks
+from mull.predict import predict
 from mull.problem import NumpyBatch, Problem
 from mull.runtime import Runtime
 

@@ -10,7 +10,7 @@ from mull.errors import InvalidInput
 from mull.evaluate import evaluate
 from mull.files import write_text
 from mull.hub import find_model
-from mull.predict import ONE, Looks
+from mull.looks import ONE, Looks
 from mull.problem import NumpyBatch, Problem
 from mull.provenance import provenance
 from mull.runtime import load_runtime

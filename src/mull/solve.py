@@ -285,7 +285,8 @@ class Solver:
 
     def _looked(self, answer: Answer, instance: Instance) -> Answer:
         """What the model is surest of in several looks, where no rule tells a right answer from a wrong one."""
-        from mull.predict import Looker, looks_within  # here, since hardly anybody needs it
+        from mull.looks import looks_within  # here, since hardly anybody needs it
+        from mull.predict import Looker
 
         began = time.perf_counter()
         looker = Looker(self.runtime, instance.inputs[None], looks_within(self.problem, self.search))

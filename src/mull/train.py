@@ -17,7 +17,8 @@ from mull import checkpoint
 from mull.errors import InvalidInput
 from mull.evaluate import metrics
 from mull.files import write_text
-from mull.predict import Looks, predict
+from mull.looks import Looks
+from mull.predict import predict
 from mull.problem import NumpyBatch
 from mull.provenance import provenance
 from mull.recipes.recipe import Recipe, from_dict, to_dict

@@ -44,11 +44,11 @@ def _carried(recipe: Recipe, batch: int) -> Recipe:
     return replace(recipe, description=recipe.description + ", carried slots", training=late)
 
 
-def _in_rounds(level: str, boards: str, updates: int) -> Recipe:
+def _in_rounds(level: str, boards: str, updates: int, recurrences: int = 16) -> Recipe:
     """One level learned and solved in rounds: boards of random grids take more deductions in a row than recurrences.
 
-    Windows of 16, after which what the model was sure of and had right becomes a given; a quarter of the boards drawn
-    state a part of their solution. Boards are solved likewise, in rounds that give what the model is surest of.
+    Windows of 16 or 24, after which what the model was sure of and had right becomes a given; a quarter of the boards
+    drawn state a part of their solution. Boards are solved likewise, in rounds that give what the model is surest of.
     Strong decay, on embeddings too, keeps boards from being learned by heart. All that adds no boards and no knowledge
     of the problem, but is not how the paper trains or tests (docs/log.md).
     """
@@ -57,17 +57,17 @@ def _in_rounds(level: str, boards: str, updates: int) -> Recipe:
         recipe.training,
         weight_decay=2.0,
         decay_embeddings=1.0,
-        recurrences=16,
+        recurrences=recurrences,
         carry=1.0,
         carry_givens=True,
         carry_turns=64,
         reset_solved=1.0,
         reset_unsolved=0.03,
         reveal=0.25,
-        validate_steps=16,
+        validate_steps=recurrences,
         validate_rounds=16,
     )
-    description = f"16x16 {boards} (9k), L1R16H8 d=256, no augmentation, carried givens, in rounds"
+    description = f"16x16 {boards} (9k), L1R{recurrences}H8 d=256, no augmentation, carried givens, in rounds"
     return replace(recipe, name=f"sudoku-16x16-{level}-rounds.paper", description=description, training=training)
 
 
@@ -83,12 +83,12 @@ def sudoku_16_medium_paper() -> Recipe:
 
 def sudoku_16_simple_rounds_paper() -> Recipe:
     """Boards with about 111 givens, in rounds."""
-    return _in_rounds("simple", "boards with about 111 givens", updates=16_000)
+    return _in_rounds("simple", "boards with about 111 givens", updates=14_000, recurrences=24)
 
 
 def sudoku_16_medium_rounds_paper() -> Recipe:
     """Boards with about 95 givens, in rounds."""
-    return _in_rounds("medium", "boards with about 95 givens", updates=24_000)
+    return _in_rounds("medium", "boards with about 95 givens", updates=40_000)
 
 
 def sudoku_16_regular_simple_paper() -> Recipe:
