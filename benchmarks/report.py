@@ -251,6 +251,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "gpu-scaling": lambda: _gpu(scaling, "training"),
     "quickest": lambda: report_gpu_costs.quickest(result("sudoku-rrn.best-muon.train")),
     "time-to-accuracy": lambda: report_gpu_costs.time_to_accuracy(rrn_trainings()),
+    "tables-short": report_results.short,
     "table1": lambda: report_results.sudoku("table1"),
     "table2": lambda: report_results.sudoku("table2"),
     "table2-rows": report_results.constraint_rows,

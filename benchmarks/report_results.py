@@ -109,6 +109,24 @@ def sudoku(*tables: str) -> str:
     return table(heads, lines)
 
 
+def short() -> str:
+    """The paper's tables in few numbers: its own, ours at the same T, and ours as validation boards chose to look."""
+    heads = ["test boards", "the paper", "its setting, T=64", "its setting", "best setting"]
+    lines = []
+    for target in (one for one in TARGETS if one.paper is not None):
+        line = [target.what, f"{target.paper:g}"]
+        for names, at in ((target.rows, "64"), (target.rows, None), (target.best, None)):
+            one = row_of(target, names)
+            if one is None or target.test not in one[1].get("tests", {}):
+                line.append("")
+                continue
+            counted = surest(one[1])
+            share = accuracy(target, one[1], at) if at else accuracy(target, counted, counted["T"])
+            line.append("" if share is None else f"{share:.2f}")
+        lines.append(line)
+    return table(heads, lines)
+
+
 PAPER_CONSTRAINTS = {
     "sudoku-rrn-9k.paper": ("9k", "80.3 / 81.9"),
     "sudoku-rrn-9k-cardinality": ("9k, cardinality", "80.1 / 84.4"),

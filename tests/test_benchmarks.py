@@ -219,7 +219,8 @@ def test_the_tables_run_and_are_reported(root: Path, tmp_path: Path, monkeypatch
     row, variant = contents["table1"]["rows"]["sudoku-rrn.paper"], tried["sudoku-rrn.paper~decay"]
     lines = report_results.tried_lines(row, {"a~decay": variant, "a~again": row})
     assert [line[:2] for line in lines] == [["`decay`", "weight_decay=1.0"]]  # the row's own training is no variant
-    for name in ("table3", "hardest", "ablation-sizes", "ablation-heads", "ablation-designs", "ablation-grounding"):
+    ablations = ("ablation-sizes", "ablation-heads", "ablation-designs", "ablation-grounding")
+    for name in ("tables-short", "table3", "hardest", *ablations):
         assert report.BLOCKS[name]().count("|") > 8
     assert "row, %" in report_ablations.heads()
     report_ablations.draw(tmp_path)
