@@ -21,6 +21,7 @@ import report_ablations
 import report_cpu
 import report_gpu
 import report_gpu_costs
+import report_missed
 import report_models
 import report_results
 import report_solver
@@ -257,8 +258,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "table2-rows": report_results.constraint_rows,
     "table3": lambda: report_results.sudoku("table3"),
     "table3-work": report_results.work,
+    "table3-looks": report_results.ways,
     "hardest": report_results.hardest,
-    "missed": report_results.missed,
+    "missed": report_missed.missed,
     "ablation-sizes": report_ablations.sizes,
     "ablation-heads": report_ablations.heads,
     "ablation-positions": report_ablations.positions,
@@ -290,7 +292,7 @@ def draw() -> None:
 
     images = ROOT / "docs" / "images"
     report_gpu_costs.draw(gpu(), rrn_trainings(), images)
-    report_results.draw(images)
+    report_missed.draw(images)
     report_ablations.draw(images)
     accuracy_by_steps(result("sudoku.rrn_test"), images / "accuracy.png")
     learning_curve(result("sudoku-rrn.best.train")["rows"], images / "learning_curve.png")

@@ -187,6 +187,7 @@ def test_the_tables_run_and_are_reported(root: Path, tmp_path: Path, monkeypatch
     monkeypatch.syspath_prepend(str(root / "benchmarks"))
     import report
     import report_ablations
+    import report_missed
     import report_results
     import table1
     import table2
@@ -215,12 +216,12 @@ def test_the_tables_run_and_are_reported(root: Path, tmp_path: Path, monkeypatch
                 row["tests"][target.test] = row["tests"].get("sudoku-4x4_test", next(iter(row["tests"].values())))
         content = contents[name] | {"tried": tried if name == "table1" else {}}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    assert "100.00 short" in report_results.sudoku("table1") and "weight_decay=1" in report_results.missed()
+    assert "100.00 short" in report_results.sudoku("table1") and "weight_decay=1" in report_missed.missed()
     row, variant = contents["table1"]["rows"]["sudoku-rrn.paper"], tried["sudoku-rrn.paper~decay"]
-    lines = report_results.tried_lines(row, {"a~decay": variant, "a~again": row})
+    lines = report_missed.tried_lines(row, {"a~decay": variant, "a~again": row})
     assert [line[:2] for line in lines] == [["`decay`", "weight_decay=1.0"]]  # the row's own training is no variant
     ablations = ("ablation-sizes", "ablation-heads", "ablation-designs", "ablation-grounding")
-    for name in ("tables-short", "table3", "hardest", *ablations):
+    for name in ("tables-short", "table3", "table3-looks", "hardest", *ablations):
         assert report.BLOCKS[name]().count("|") > 8
     assert "row, %" in report_ablations.heads()
     report_ablations.draw(tmp_path)
