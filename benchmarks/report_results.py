@@ -54,6 +54,18 @@ def accuracy(target: Target, row: Found, steps: str) -> float | None:
     return None if share is None else 100 * share
 
 
+def reached(target: Target, row: Found) -> float | None:
+    """Test boards right as they count, in %: in the way to look, and at the T, that validation boards chose."""
+    counted = surest(row)
+    return accuracy(target, counted, counted["T"])
+
+
+def tested(target: Target, names: tuple[str, ...]) -> tuple[str, Found] | None:
+    """Of these rows the one that counts, if its test boards were looked at."""
+    one = row_of(target, names)
+    return one if one is not None and target.test in one[1].get("tests", {}) else None
+
+
 def verdict(found: float | None, must: float | None) -> str:
     """A tick, or what is missing."""
     if found is None or must is None:
@@ -73,7 +85,7 @@ def cells(target: Target, name: str, must: float | None) -> list[str]:
         told = f"in training: {row['step']:,} of {training['updates']:,} updates, {100 * row['best']:.1f} % valid"
         return [f"`{name}`", asked, "", "", "", told, "", "", ""]
     counted = surest(row)
-    shown = [*(accuracy(target, row, steps) for steps in SHOWN), accuracy(target, counted, counted["T"])]
+    shown = [*(accuracy(target, row, steps) for steps in SHOWN), reached(target, row)]
     numbers = ["" if share is None else f"{share:.2f}" for share in shown]
     beside = f", {row['beside']} at a time" if row.get("beside", 1) > 1 else ""
     minutes = f"{row['seconds'] / 60:.1f} ({row['trained']['hardware']}{beside})"
@@ -114,12 +126,8 @@ def short() -> str:
     for target in (one for one in TARGETS if one.paper is not None):
         line = [target.what, f"{target.paper:g}"]
         for names, at in ((target.rows, "64"), (target.rows, None), (target.best, None)):
-            one = row_of(target, names)
-            if one is None or target.test not in one[1].get("tests", {}):
-                line.append("")
-                continue
-            counted = surest(one[1])
-            share = accuracy(target, one[1], at) if at else accuracy(target, counted, counted["T"])
+            one = tested(target, names)
+            share = one and (accuracy(target, one[1], at) if at else reached(target, one[1]))
             line.append("" if share is None else f"{share:.2f}")
         lines.append(line)
     return table(heads, lines)

@@ -194,7 +194,7 @@ def test_answers_are_supported_if_their_values_follow_from_one_another() -> None
     rows = np.arange(len(BOARDS))
 
     def support(answers: NDArray[Any]) -> NDArray[Any]:
-        return np.stack([looker.support(rows, answers, 1, np.full(len(rows), way)) for way in range(5)])
+        return np.stack([looker.support(rows, answers, np.full(len(rows), way), 1) for way in range(5)])
 
     right = support(BOARDS.solution)
     wrong = BOARDS.solution.copy()
@@ -203,7 +203,8 @@ def test_answers_are_supported_if_their_values_follow_from_one_another() -> None
         wrong[row, cell] = (wrong[row, cell] + 1) % 4
     assert (right <= 0).all() and (right.min(axis=0) < right.max(axis=0) - 0.5).any()  # ambiguous in some parts
     assert (np.median(support(wrong), axis=0) < np.median(right, axis=0) - 1).all()
-    stated = Looker(Deduces(), BOARDS.solution + 1, Looks(rounds=2)).support(rows, BOARDS.solution, 1)
+    full = Looker(Deduces(), BOARDS.solution + 1, Looks(rounds=2))
+    stated = full.support(rows, BOARDS.solution, np.zeros_like(rows), 1)
     assert (stated == 0).all()  # there is nothing to take back
 
 
@@ -217,7 +218,8 @@ def test_stated_values_are_to_support_an_answer_too() -> None:
     inputs[0, cell] = inputs[0, cell] % 4 + 1
     answers = BOARDS.solution.copy()
     answers[0, cell] = inputs[0, cell] - 1
-    support = Looker(Knows(), inputs, Looks(rounds=2, tries=2)).support(np.arange(len(BOARDS)), answers, 1)
+    rows = np.arange(len(BOARDS))
+    support = Looker(Knows(), inputs, Looks(rounds=2, tries=2)).support(rows, answers, np.zeros_like(rows), 1)
     assert support[0] < -8 and (support[1:] > -0.1).all()
 
 

@@ -109,7 +109,7 @@ def main(rows: Sequence[Row], table: str, about: str, argv: Sequence[str] | None
     parser.add_argument("--resume", action="store_true", help="go on with trainings; what is measured is left alone")
     parser.add_argument("--minutes", type=float, help="most minutes of training for a row in this call")
     parser.add_argument("--total", type=float, help="minutes after which no training goes on")
-    parser.add_argument("--train", action="store_true", help="only train; with --resume instead it is measured")
+    parser.add_argument("--train", action="store_true", help="only train; without it, --resume measures")
     parser.add_argument("--quick", action="store_true", help="4x4 boards and seconds, to see that it runs")
     parser.add_argument("--prepare", action="store_true", help="only fetch or generate the data, which may need numba")
     parser.add_argument("--set", dest="settings", action="append", default=[], help="key=value, with --try")

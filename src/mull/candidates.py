@@ -51,36 +51,33 @@ class Candidate:
 class Candidates:
     """Answers to the instances of a batch."""
 
-    def __init__(self, count: int, variables: int) -> None:
+    def __init__(self, count: int) -> None:
         """No answers to `count` instances."""
         self.by_answer_B: list[dict[bytes, Candidate]] = [{} for _ in range(count)]
-        self.best_BV = np.zeros((count, variables), dtype=np.int64)
-        """The answer that supports itself best."""
-        self.times_B = np.zeros(count, dtype=np.int64)
-        """Tries that came to it."""
-        self.support_B = np.full(count, -np.inf)
-        """Its support."""
 
     def add(self, places: IntArray, answers_ABV: IntArray, support: Support) -> None:
         """Some tries' answers to the instances at these places."""
-        waiting, ways = list[tuple[int, Candidate]](), list[int]()
+        waiting = list[tuple[int, Candidate, int]]()
         for answers_BV in answers_ABV:
             for place, answer_V in zip(places.tolist(), answers_BV, strict=True):
                 candidate = self.by_answer_B[place].setdefault(answer_V.tobytes(), Candidate(answer_V))
+                if candidate.times < LOOKED_AT:
+                    waiting.append((place, candidate, candidate.times))
                 candidate.times += 1
-                if candidate.times <= LOOKED_AT:
-                    waiting.append((place, candidate))
-                    ways.append(candidate.times - 1)
         if waiting:
-            rows, answers_CV = np.array([place for place, _ in waiting]), np.stack([one.answer_V for _, one in waiting])
-            for (_, candidate), found in zip(waiting, support(rows, answers_CV, np.array(ways)), strict=True):
+            rows, looked_at, ways = zip(*waiting, strict=True)
+            answers_CV = np.stack([candidate.answer_V for candidate in looked_at])
+            for candidate, found in zip(looked_at, support(np.array(rows), answers_CV, np.array(ways)), strict=True):
                 candidate.supports.append(float(found))
-        for place in places.tolist():
-            best = max(self.by_answer_B[place].values(), key=lambda one: one.support)
-            self.best_BV[place], self.times_B[place], self.support_B[place] = best.answer_V, best.times, best.support
+
+    def best(self) -> list[Candidate]:
+        """Of each instance the answer that supports itself best; of equal ones the first."""
+        return [max(answers.values(), key=lambda one: one.support) for answers in self.by_answer_B]
 
     def open(self) -> IntArray:
         """Places of instances for which another answer is to be looked for."""
-        usual, good = np.quantile(self.support_B, [0.5, 0.75])
+        best = self.best()
+        times_B, support_B = np.array([one.times for one in best]), np.array([one.support for one in best])
+        usual, good = np.quantile(support_B, [0.5, 0.75])
         too_little = max(LIKELY, usual - max(SPREAD * (good - usual), SLACK * abs(usual)))
-        return np.flatnonzero((self.times_B < AGREED) | (self.support_B <= too_little))
+        return np.flatnonzero((times_B < AGREED) | (support_B <= too_little))

@@ -9,7 +9,7 @@ All of that can be tried several times, each time otherwise (`mull.looks.KINDS`)
 itself best: a part of it is taken back, and the model asked for it, given the rest. In a wrong answer some values
 contradict others, or what was stated. No rule of the problem is looked at in any of this.
 
-Shapes: N instances in all, B batch, V variable, D value, A tries.
+Shapes: N instances in all, B batch, V variable, D value, A tries, W ways to part an answer.
 """
 
 from __future__ import annotations
@@ -109,15 +109,15 @@ class Looker:
             return self._answers(rows, steps)
 
         def support(places: IntArray, answers_BV: IntArray, ways_B: IntArray) -> FloatArray:
-            return self.support(rows[places], answers_BV, steps, ways_B)
+            return self.support(rows[places], answers_BV, ways_B, steps)
 
-        found, done = Candidates(len(rows), self.inputs.shape[1]), 0
+        found, done = Candidates(len(rows)), 0
         left: IntArray = np.arange(len(rows))
         while done < self.looks.tries and len(left):
             until = min(done + self._at_once(len(left), done), self.looks.tries)
             found.add(left, self._attempts(rows[left], steps, range(done, until)), support)
             left, done = found.open(), until
-        return found.best_BV
+        return np.stack([candidate.answer_V for candidate in found.best()])
 
     def _at_once(self, count: int, done: int) -> int:
         """Tries of so many instances to take together: as many as fill a batch of each kind, but no more than half of
@@ -133,7 +133,7 @@ class Looker:
             found_ABV[first - attempts.start :: len(KINDS)] = answers.reshape(len(alike), len(rows), -1)
         return found_ABV
 
-    def support(self, rows: IntArray, answers_BV: IntArray, steps: int, ways_B: IntArray | None = None) -> FloatArray:
+    def support(self, rows: IntArray, answers_BV: IntArray, ways_B: IntArray, steps: int) -> FloatArray:
         """How well the model finds the values of answers (B, V) again (B,), from 0 for all of them downwards.
 
         One part after the other is taken back; the rest is given. The sum of the logarithms of the values' shares. What
@@ -142,7 +142,6 @@ class Looker:
         """
         found_B, stated_BV = np.zeros(len(rows)), self.stated[rows] != UNKNOWN
         values_BV = np.where(stated_BV, self.stated[rows], answers_BV)
-        ways_B = np.zeros(len(rows), dtype=np.int64) if ways_B is None else ways_B
         part_WV = [
             stream(0, "support", way).permutation(answers_BV.shape[1]) % PARTS for way in range(ways_B.max() + 1)
         ]
