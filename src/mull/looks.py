@@ -96,8 +96,8 @@ class Try:
 
 FIRST = Try()
 KINDS = (Try(recurrences=1.5), Try(shuffle=1.0), Try(recurrences=0.5, rounds=2, hide=0.05), Try(hide=0.05))
-"""What is otherwise in the tries after the first, in turn. What one kind hardly ever gets right another does more
-easily, so all of them together leave less than as many tries of the best kind (docs/log.md)."""
+"""What is otherwise in the tries after the first, in turn: what one kind hardly ever gets right another may, and which
+is best differs from problem to problem (docs/log.md)."""
 
 
 def kind(attempt: int) -> Try:
